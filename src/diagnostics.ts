@@ -1,0 +1,162 @@
+import { channel, type Channel } from 'node:diagnostics_channel'
+import type { LossReason } from './errors.js'
+
+/** What every event tells. */
+export interface LockEvent {
+  /** The name of the lock, as the caller gave it. */
+  readonly lock: string
+  /** The owner in Redis. */
+  readonly owner: string
+}
+
+/** `holdfast:acquire:start`: a call begins. */
+export interface AcquireStartEvent {
+  readonly lock: string
+  /** What the call is ready to wait, in milliseconds; `Infinity`: until it is aborted. */
+  readonly waitTime: number
+}
+
+/** `holdfast:acquire:wait`: the lock is busy and the call begins to wait. */
+export interface AcquireWaitEvent {
+  readonly lock: string
+  /** The holder that was seen; undefined for one who joined a queue in its own process. */
+  readonly holder: string | undefined
+  /** The holder's TTL in milliseconds; -1: its key has none. */
+  readonly holderTtl: number | undefined
+}
+
+/** `holdfast:acquire:granted`. */
+export interface AcquireGrantedEvent extends LockEvent {
+  /** From the call to the grant, in milliseconds. */
+  readonly waited: number
+  readonly holdCount: number
+}
+
+/** `holdfast:acquire:timeout`: `waitTime` is over. */
+export interface AcquireTimeoutEvent {
+  readonly lock: string
+  readonly waited: number
+}
+
+/** `holdfast:acquire:aborted`: the caller's signal, or closing, ended the waiting. */
+export interface AcquireAbortedEvent {
+  readonly lock: string
+  readonly waited: number
+  readonly reason: unknown
+}
+
+/** `holdfast:acquire:failed`: the engine did not serve, or other data is under the name. */
+export interface AcquireFailedEvent {
+  readonly lock: string
+  readonly waited: number
+  readonly error: unknown
+}
+
+/** `holdfast:renew:ok`. */
+export interface RenewOkEvent extends LockEvent {
+  /** How much of the lease was left when the renewal was confirmed, in milliseconds: the early warning. */
+  readonly slack: number
+}
+
+/** `holdfast:renew:failed`: a renewal got no answer; it is tried again until the lease ends. */
+export interface RenewFailedEvent extends LockEvent {
+  readonly slack: number
+  readonly error: unknown
+}
+
+/** `holdfast:lost`: a lease ended without `release()`. */
+export interface LostEvent extends LockEvent {
+  readonly reason: LossReason
+}
+
+/** `holdfast:release`: a release is over. */
+export interface ReleaseEvent extends LockEvent {
+  readonly outcome: ReleaseOutcome
+  /** From the grant to the end of the release, in milliseconds. */
+  readonly held: number
+}
+
+/** What `release()` tells. */
+export type ReleaseOutcome =
+  /** The lock was ours and is free now (or will be when `minHold` is over). */
+  | 'released'
+  /** This hold is over; other holds of the same owner keep the lock. */
+  | 'still-held'
+  /** The lease had run out before; nobody has the lock. */
+  | 'expired'
+  /** The lock had been removed, or somebody else has it. Nothing of theirs was touched. */
+  | 'stolen'
+  /** It cannot be told: no answer in time, or more than one copy of the release may have arrived. */
+  | 'unknown'
+
+/** `holdfast:wakeup`: a waiter is about to try again. */
+export interface WakeupEvent {
+  readonly lock: string
+  /** `message` from a release; `expiry` the holder's TTL is over; `poll` by time; `resync` messages may have been missed. */
+  readonly cause: 'message' | 'poll' | 'expiry' | 'resync'
+}
+
+/** `holdfast:diagnosis`: something that works, but not as it should. */
+export interface DiagnosisEvent {
+  readonly lock: string
+  /**
+   * `no-ttl` a holder's key has no TTL; `unannounced` the message of a release was refused;
+   * `subscribe-failed` waiting by polling; `self-wait` a call waits for a lock that its own async tree
+   * holds; `renewal-late` a lease was renewed with less than half of its time left; `compensating` a call
+   * of unknown outcome is undone in the background.
+   */
+  readonly kind: 'no-ttl' | 'unannounced' | 'subscribe-failed' | 'self-wait' | 'renewal-late' | 'compensating'
+  readonly message: string
+}
+
+/** The payload of each diagnostics channel. */
+export interface HoldfastEvents {
+  'holdfast:acquire:start': AcquireStartEvent
+  'holdfast:acquire:wait': AcquireWaitEvent
+  'holdfast:acquire:granted': AcquireGrantedEvent
+  'holdfast:acquire:timeout': AcquireTimeoutEvent
+  'holdfast:acquire:aborted': AcquireAbortedEvent
+  'holdfast:acquire:failed': AcquireFailedEvent
+  'holdfast:renew:ok': RenewOkEvent
+  'holdfast:renew:failed': RenewFailedEvent
+  'holdfast:lost': LostEvent
+  'holdfast:release': ReleaseEvent
+  'holdfast:wakeup': WakeupEvent
+  'holdfast:diagnosis': DiagnosisEvent
+}
+
+/** The channels by short name. Publish only behind `hasSubscribers`, so that nobody pays for events that nobody hears. */
+export const events: Readonly<Record<EventName, Channel>> = {
+  start: channel('holdfast:acquire:start'),
+  wait: channel('holdfast:acquire:wait'),
+  granted: channel('holdfast:acquire:granted'),
+  timeout: channel('holdfast:acquire:timeout'),
+  aborted: channel('holdfast:acquire:aborted'),
+  failed: channel('holdfast:acquire:failed'),
+  renewed: channel('holdfast:renew:ok'),
+  renewFailed: channel('holdfast:renew:failed'),
+  lost: channel('holdfast:lost'),
+  release: channel('holdfast:release'),
+  wakeup: channel('holdfast:wakeup'),
+  diagnosis: channel('holdfast:diagnosis'),
+}
+
+type EventName =
+  | 'start'
+  | 'wait'
+  | 'granted'
+  | 'timeout'
+  | 'aborted'
+  | 'failed'
+  | 'renewed'
+  | 'renewFailed'
+  | 'lost'
+  | 'release'
+  | 'wakeup'
+  | 'diagnosis'
+
+/** Publishes a diagnosis, if anybody listens. */
+export function diagnose(lock: string, kind: DiagnosisEvent['kind'], message: string): void {
+  if (events.diagnosis.hasSubscribers)
+    events.diagnosis.publish({ lock, kind, message } satisfies DiagnosisEvent)
+}

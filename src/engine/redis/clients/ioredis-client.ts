@@ -1,0 +1,69 @@
+import { hasMethods } from './shape.js'
+
+/** The options of an ioredis client that matter here. */
+export interface IoredisOptions {
+  readonly keyPrefix?: unknown
+  readonly stringNumbers?: boolean | undefined
+  readonly redisOptions?: IoredisOptions | undefined
+  readonly host?: string | undefined
+  readonly path?: string | undefined
+  readonly sentinels?: unknown
+  readonly retryStrategy?: unknown
+  readonly reconnectOnError?: unknown
+  readonly autoResendUnfulfilledCommands?: boolean | undefined
+}
+
+/** What is used of an ioredis client, `Redis` or `Cluster`, of version 5 or 6. */
+export interface IoredisClient {
+  readonly status: string
+  readonly options: IoredisOptions
+  readonly isCluster?: boolean | undefined
+  readonly mode?: string | undefined
+  readonly connectionEpoch?: number | undefined
+  readonly stream?: { readonly writable?: boolean; unref?(): unknown } | undefined
+  evalsha(sha: string, keyCount: number, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  evalshaBuffer(
+    sha: string,
+    keyCount: number,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown>
+  eval(source: string, keyCount: number, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  evalBuffer(
+    source: string,
+    keyCount: number,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown>
+  subscribe(channel: string): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+  connect(): Promise<unknown>
+  disconnect(reconnect?: boolean): void
+  duplicate(options: object): IoredisClient
+  duplicate(startupNodes: readonly never[], options: object): IoredisClient
+  nodes?(): readonly IoredisClient[]
+  on(event: string | symbol, listener: (...args: never[]) => void): unknown
+  off(event: string | symbol, listener: (...args: never[]) => void): unknown
+}
+
+/** For connections of our own: nothing queued, nothing sent again, every promise settled when the link drops. */
+export const OWN_LINK = {
+  lazyConnect: true,
+  keyPrefix: '',
+  monitor: false,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResubscribe: false,
+  autoResendUnfulfilledCommands: false,
+} as const
+
+/** Whether something looks like a client of ioredis. */
+export function isIoredis(client: object): client is IoredisClient {
+  return (
+    'status' in client &&
+    typeof client.status === 'string' &&
+    'options' in client &&
+    typeof client.options === 'object' &&
+    hasMethods(client, ['evalsha', 'eval', 'duplicate', 'on', 'off'])
+  )
+}

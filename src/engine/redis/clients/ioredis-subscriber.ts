@@ -1,0 +1,135 @@
+import { OWN_LINK, type IoredisClient } from './ioredis-client.js'
+import type { SubscriberEvents, SubscriberPort } from './port.js'
+import { ReadyWatch } from './ready-watch.js'
+import { Subscriber, type LinkHandlers, type SubscriberLink } from './subscriber.js'
+
+/** A subscriber over connections of our own, with the settings of the user's client. */
+export function ioredisSubscriber(client: IoredisClient, events: SubscriberEvents): SubscriberPort {
+  return new Subscriber((handlers) => new OwnLink(sourceOf(client), handlers), events)
+}
+
+/** A subscriber over a client that the user keeps for messages. It is not closed. */
+export function ioredisSubscriberFrom(client: IoredisClient, events: SubscriberEvents): SubscriberPort {
+  return new Subscriber((handlers) => new UsersLink(client, handlers), events)
+}
+
+/** In a cluster every node delivers all messages, so that any will do; a fresh one is drawn for each link. */
+function sourceOf(client: IoredisClient): IoredisClient {
+  const nodes = client.nodes?.()
+  if (nodes === undefined) return client
+  const node = nodes[Math.floor(Math.random() * nodes.length)]
+  if (node === undefined) throw new Error('No node of the cluster is known yet')
+  return node
+}
+
+class OwnLink implements SubscriberLink {
+  readonly ready: Promise<unknown>
+  readonly #client: IoredisClient
+  #lastError: unknown
+
+  constructor(source: IoredisClient, handlers: LinkHandlers) {
+    const client = source.duplicate({ ...OWN_LINK, retryStrategy: null })
+    this.#client = client
+    client.on('error', (error: unknown) => {
+      this.#lastError = error
+    })
+    client.on('message', (channel: string, payload: string) => {
+      handlers.onMessage(channel, payload)
+    })
+    this.ready = this.#open(handlers)
+  }
+
+  subscribe(channel: string): Promise<unknown> {
+    return this.#client.subscribe(channel)
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.#client.unsubscribe(channel)
+  }
+
+  close(): void {
+    this.#client.disconnect()
+  }
+
+  async #open(handlers: LinkHandlers): Promise<void> {
+    const client = this.#client
+    const unref = (): void => {
+      client.stream?.unref?.()
+    }
+    // The socket is made a little later; an address that does not answer shall not keep the process alive.
+    setImmediate(unref)
+    try {
+      await client.connect()
+    } catch (error) {
+      throw this.#lastError ?? error
+    }
+    unref()
+    client.on('end', () => {
+      handlers.onDrop(this.#lastError ?? new Error('The subscriber link was closed'))
+    })
+  }
+}
+
+/** The user's own subscriber, which reconnects by itself: a link lasts from one connection loss to the next. */
+class UsersLink implements SubscriberLink {
+  readonly ready: Promise<unknown>
+  readonly #client: IoredisClient
+  readonly #handlers: LinkHandlers
+  readonly #channels = new Set<string>()
+  #closed = false
+
+  constructor(client: IoredisClient, handlers: LinkHandlers) {
+    this.#client = client
+    this.#handlers = handlers
+    this.ready = this.#open()
+  }
+
+  subscribe(channel: string): Promise<unknown> {
+    this.#channels.add(channel)
+    return this.#client.subscribe(channel)
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    this.#channels.delete(channel)
+    return this.#client.unsubscribe(channel)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#client.off('message', this.#onMessage)
+    this.#client.off('close', this.#onClose)
+    if (this.#client.status !== 'ready') return
+    for (const channel of this.#channels) this.#client.unsubscribe(channel).catch(() => undefined)
+  }
+
+  async #open(): Promise<void> {
+    await whenSettled(this.#client)
+    if (this.#closed || this.#client.status !== 'ready') throw new Error('The subscriber client is closed')
+    this.#client.on('message', this.#onMessage)
+    this.#client.on('close', this.#onClose)
+  }
+
+  readonly #onMessage = (channel: string, payload: string): void => {
+    if (this.#channels.has(channel)) this.#handlers.onMessage(channel, payload)
+  }
+
+  readonly #onClose = (): void => {
+    this.#handlers.onDrop(new Error('The link of the subscriber client was closed'))
+  }
+}
+
+/** Resolves when the client is connected, or closed for good. */
+function whenSettled(client: IoredisClient): Promise<void> {
+  if (client.status === 'wait') client.connect().catch(() => undefined)
+  const events = ['ready', 'end']
+  const watch = new ReadyWatch(
+    () => events.includes(client.status),
+    (changed) => {
+      for (const event of events) client.on(event, changed)
+      return () => {
+        for (const event of events) client.off(event, changed)
+      }
+    },
+  )
+  return new Promise((resolve) => watch.add(resolve))
+}

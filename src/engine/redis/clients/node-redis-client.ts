@@ -1,0 +1,96 @@
+import { hasMethods } from './shape.js'
+
+/** The options of a node-redis client that matter here. */
+export interface NodeRedisOptions {
+  readonly RESP?: number | undefined
+  readonly keyPrefix?: string | undefined
+  readonly socket?: object | undefined
+  readonly maintNotifications?: string | undefined
+}
+
+/** Undoes the type mapping of the user's client, so that texts are strings and integers numbers. */
+export interface NoTypeMapping {
+  readonly typeMapping: undefined
+}
+
+interface Shared {
+  readonly isOpen: boolean
+  /** Clusters of version 5 and pools have none. */
+  readonly isReady?: boolean | undefined
+  readonly _keyPrefix?: string | undefined
+  readonly options?: NodeRedisOptions | undefined
+  on(event: string | symbol, listener: (...args: never[]) => void): unknown
+  off(event: string | symbol, listener: (...args: never[]) => void): unknown
+}
+
+/** What is used of a client of node-redis 5 or 6. */
+export interface NodeRedisClient extends Shared {
+  readonly isPubSubActive: boolean
+  readonly socketEpoch?: number | undefined
+  sendCommand(args: readonly string[], options: NoTypeMapping): Promise<unknown>
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>
+  unsubscribe(channel: string, listener: MessageListener): Promise<unknown>
+  duplicate(overrides: object): NodeRedisClient
+  connect(): Promise<unknown>
+  destroy(): void
+  unref(): void
+}
+
+/** Called with the payload, then the channel. */
+export type MessageListener = (payload: string, channel: string) => void
+
+/** What is used of a cluster client. */
+export interface NodeRedisCluster extends Shared {
+  readonly masters: readonly object[]
+  nodeClient(node: object): NodeRedisClient | Promise<NodeRedisClient>
+  sendCommand(
+    firstKey: string | undefined,
+    readOnly: boolean,
+    args: readonly string[],
+    options: NoTypeMapping,
+  ): Promise<unknown>
+}
+
+/** What is used of a Sentinel client. */
+export interface NodeRedisSentinel extends Shared {
+  getMasterNode(): unknown
+  sendCommand(readOnly: boolean, args: readonly string[], options: NoTypeMapping): Promise<unknown>
+}
+
+/** What is used of a pool. */
+export interface NodeRedisPool extends Shared {
+  execute<T>(task: (client: NodeRedisClient) => T): Promise<Awaited<T>>
+  sendCommand(args: readonly string[], options: NoTypeMapping): Promise<unknown>
+}
+
+/** Anything of node-redis that runs commands. */
+export type AnyNodeRedis = NodeRedisClient | NodeRedisCluster | NodeRedisSentinel | NodeRedisPool
+
+/** Whether something looks like a client, cluster, Sentinel client or pool of node-redis. */
+export function isNodeRedis(client: object): client is AnyNodeRedis {
+  return (
+    'isOpen' in client &&
+    typeof client.isOpen === 'boolean' &&
+    hasMethods(client, ['sendCommand', 'connect', 'on', 'off'])
+  )
+}
+
+/** Whether it is a cluster client. */
+export function isCluster(client: AnyNodeRedis): client is NodeRedisCluster {
+  return hasMethods(client, ['nodeClient'])
+}
+
+/** Whether it is a Sentinel client. */
+export function isSentinel(client: AnyNodeRedis): client is NodeRedisSentinel {
+  return hasMethods(client, ['getMasterNode'])
+}
+
+/** Whether it is a pool. */
+export function isPool(client: AnyNodeRedis): client is NodeRedisPool {
+  return hasMethods(client, ['execute']) && !hasMethods(client, ['nodeClient'])
+}
+
+/** Whether it is one plain client. */
+export function isSingle(client: AnyNodeRedis): client is NodeRedisClient {
+  return !isCluster(client) && !isSentinel(client) && !isPool(client)
+}

@@ -1,0 +1,109 @@
+import { errorMonitor } from 'node:events'
+import { isCluster, isPool, isSentinel, isSingle } from './node-redis-client.js'
+import type { AnyNodeRedis, NodeRedisClient } from './node-redis-client.js'
+import { nodeRedisSubscriber } from './node-redis-subscriber.js'
+import type { ClientPort, Passage, RawReply, Readiness, ScriptCall } from './port.js'
+import type { SubscriberEvents, SubscriberPort } from './port.js'
+import { ReadyWatch } from './ready-watch.js'
+import { normalise } from './replies.js'
+import { runScript, type ScriptLink } from './script-run.js'
+
+const NO_MAPPING = { typeMapping: undefined } as const
+
+/** Sends one command; the first key decides the node. */
+type Send = (firstKey: string | undefined, args: readonly string[]) => Promise<unknown>
+
+/** The port over a client, cluster, Sentinel client or pool of node-redis 5 or 6. */
+export class NodeRedisPort implements ClientPort, ScriptLink {
+  readonly client = 'node-redis'
+  readonly cluster: boolean
+  readonly keyPrefix: string
+  readonly now: () => number
+  readonly #user: AnyNodeRedis
+  /** The one link that it is, if it is one plain client. */
+  readonly #single: NodeRedisClient | undefined
+  readonly #send: Send
+  readonly #watch: ReadyWatch
+
+  constructor(client: AnyNodeRedis, now: () => number) {
+    this.#user = client
+    this.now = now
+    this.cluster = isCluster(client)
+    // Commands that are sent as they are get no prefix from the client.
+    this.keyPrefix = client._keyPrefix ?? client.options?.keyPrefix ?? ''
+    this.#single = isSingle(client) ? client : undefined
+    this.#send = senderOf(client)
+    this.#watch = new ReadyWatch(
+      () => this.readiness !== 'waiting',
+      (changed) => this.#listen(changed),
+    )
+  }
+
+  get readiness(): Readiness {
+    const client = this.#user
+    if (!client.isOpen) return 'closed'
+    if (client.isReady === false) return 'waiting'
+    return this.#single?.isPubSubActive === true && !speaksResp3(this.#single) ? 'subscriber' : 'ready'
+  }
+
+  /** Only a plain client tells. It never sends twice; a call that waited for a new link counts as doubtful. */
+  get epoch(): number {
+    return this.#single?.socketEpoch ?? NaN
+  }
+
+  onceReady(listener: () => void): () => void {
+    return this.#watch.add(listener)
+  }
+
+  run(call: ScriptCall, passage: Passage): Promise<RawReply> {
+    return runScript(this, call, passage)
+  }
+
+  evalsha({ script, keys, args }: ScriptCall): Promise<unknown> {
+    return this.#send(keys[0], ['EVALSHA', script.sha, String(keys.length), ...keys, ...args])
+  }
+
+  evaluate({ script, keys, args }: ScriptCall): Promise<unknown> {
+    return this.#send(keys[0], ['EVAL', script.source, String(keys.length), ...keys, ...args])
+  }
+
+  decode(reply: unknown): RawReply {
+    return normalise(reply)
+  }
+
+  /** The library has no call that makes an open client look its address up again. */
+  onReadonly(): void {}
+
+  subscriber(events: SubscriberEvents): SubscriberPort {
+    return nodeRedisSubscriber(this.#user, events)
+  }
+
+  /** Nothing of ours but subscribers is open, and they are closed by themselves. */
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #listen(changed: () => void): () => void {
+    const client = this.#user
+    // A client that gives reconnecting up says so by nothing but an error. The monitor does not count as
+    // an error handler: whether one is missing stays the user's matter.
+    const events = ['ready', 'end', errorMonitor]
+    for (const event of events) client.on(event, changed)
+    return () => {
+      for (const event of events) client.off(event, changed)
+    }
+  }
+}
+
+function senderOf(client: AnyNodeRedis): Send {
+  if (isCluster(client)) return (firstKey, args) => client.sendCommand(firstKey, false, args, NO_MAPPING)
+  if (isSentinel(client)) return (_firstKey, args) => client.sendCommand(false, args, NO_MAPPING)
+  if (isPool(client)) return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
+  return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
+}
+
+/** Version 5 speaks RESP2 unless told otherwise, version 6 RESP3; its notifications are on with RESP3 only. */
+function speaksResp3({ options }: NodeRedisClient): boolean {
+  if (options?.RESP !== undefined) return options.RESP === 3
+  return (options?.maintNotifications ?? 'disabled') !== 'disabled'
+}

@@ -1,0 +1,15 @@
+-- The first holder of a lock's hash, or nil when a field is neither an owner nor the read/write lock's mode:
+-- then the hash is somebody's data. A look at the first fields tells, so a huge hash costs no more.
+local function firstOwner(lock)
+  local found
+  local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+  for i = 1, #fields, 2 do
+    local field = fields[i]
+    if string.find(field, '^.+:%d+$') or string.find(field, '^.+:%d+:%x+$') or string.find(field, '^.+:%d+:write$') then
+      found = found or field
+    elseif field ~= 'mode' then
+      return nil
+    end
+  end
+  return found
+end

@@ -1,0 +1,41 @@
+-- Takes the lock for an owner, enters it once more, or repeats an attempt whose reply was lost.
+-- KEYS: lock, tombstone
+-- ARGV: owner:string, count:integer, leaseMs:integer
+-- RETURNS 1: granted
+-- RETURNS 0: busy ttlMs:integer holder:string
+-- RETURNS -1: lost
+-- RETURNS -2: dead
+-- RETURNS -3: foreign
+-- INCLUDE: owners
+local lock, owner = KEYS[1], ARGV[1]
+local count, leaseMs = tonumber(ARGV[2]), tonumber(ARGV[3])
+
+if count == 1 and redis.call('exists', lock, KEYS[2]) == 0 then
+  redis.call('hset', lock, owner, 1)
+  redis.call('pexpire', lock, ARGV[3])
+  return 1
+end
+
+-- The count is absolute, so a repeated or late copy of this call changes nothing.
+local held = redis.call('hget', lock, owner)
+if held then
+  if redis.call('pttl', lock) < leaseMs then
+    redis.call('pexpire', lock, ARGV[3])
+  end
+  if tonumber(held) < count then
+    redis.call('hset', lock, owner, ARGV[2])
+  end
+  return 1
+end
+if count > 1 then
+  return -1
+end
+if redis.call('exists', KEYS[2]) == 1 then
+  return -2
+end
+
+local holder = firstOwner(lock)
+if not holder then
+  return -3
+end
+return {0, redis.call('pttl', lock), holder}

@@ -1,0 +1,137 @@
+import type { Clock, Timer } from '../../clock.js'
+import type { Hint, Subscription } from '../engine.js'
+import type { SubscriberEvents, SubscriberPort } from './clients/port.js'
+
+/** How long a channel stays subscribed after its last listener left, so that lively locks do not re-subscribe each time. */
+const LINGER_MS = 500
+/** How long a channel that could not be subscribed is left alone. */
+const RETRY_MS = 1_000
+
+type Listener = (hint: Hint) => void
+
+interface Channel {
+  readonly name: string
+  readonly listeners: Set<Listener>
+  live: Promise<boolean>
+  failedAtMs: number | undefined
+  linger: Timer | undefined
+}
+
+/**
+ * The channels of one process on one subscriber link: shared, reference-counted, opened with the first
+ * listener. A channel that cannot be subscribed never fails its listeners; they poll.
+ */
+export class Subscriptions {
+  readonly #open: (events: SubscriberEvents) => SubscriberPort
+  readonly #clock: Clock
+  readonly #channels = new Map<string, Channel>()
+  #port: SubscriberPort | undefined
+  #closed = false
+
+  constructor(open: (events: SubscriberEvents) => SubscriberPort, clock: Clock) {
+    this.#open = open
+    this.#clock = clock
+  }
+
+  /** How many channels are subscribed or being subscribed, lingering ones included. */
+  get size(): number {
+    return this.#channels.size
+  }
+
+  /** Adds a listener to a channel. */
+  add(name: string, listener: Listener): Subscription {
+    const channel = this.#channels.get(name) ?? this.#create(name)
+    channel.linger?.cancel()
+    channel.linger = undefined
+    channel.listeners.add(listener)
+    if (channel.failedAtMs !== undefined && this.#clock.now() - channel.failedAtMs >= RETRY_MS)
+      this.#subscribe(channel)
+    let open = true
+    const close = (): void => {
+      if (open) this.#remove(channel, listener)
+      open = false
+    }
+    return { live: channel.live, close }
+  }
+
+  /** Closes the link. Never rejects. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const channel of this.#channels.values()) channel.linger?.cancel()
+    this.#channels.clear()
+    await this.#port?.close()
+  }
+
+  #create(name: string): Channel {
+    const channel: Channel = {
+      name,
+      listeners: new Set(),
+      live: Promise.resolve(false),
+      failedAtMs: undefined,
+      linger: undefined,
+    }
+    this.#channels.set(name, channel)
+    this.#subscribe(channel)
+    return channel
+  }
+
+  #subscribe(channel: Channel): void {
+    channel.failedAtMs = undefined
+    channel.live = this.#connect()
+      .subscribe(channel.name)
+      .then(
+        () => true,
+        () => {
+          channel.failedAtMs = this.#clock.now()
+          return false
+        },
+      )
+  }
+
+  #remove(channel: Channel, listener: Listener): void {
+    channel.listeners.delete(listener)
+    if (channel.listeners.size > 0 || this.#closed) return
+    channel.linger = this.#clock.setTimer(
+      () => {
+        this.#channels.delete(channel.name)
+        void this.#port?.unsubscribe(channel.name)
+      },
+      LINGER_MS,
+      false,
+    )
+  }
+
+  #connect(): SubscriberPort {
+    this.#port ??= this.#open({
+      onMessage: (name, payload) => {
+        this.#tell(this.#channels.get(name), payload === '1' ? 'all' : 'one')
+      },
+      onResync: () => {
+        this.#resync()
+      },
+      onDown: () => {
+        for (const channel of this.#channels.values()) this.#tell(channel, 'down')
+      },
+    })
+    return this.#port
+  }
+
+  #resync(): void {
+    for (const channel of this.#channels.values()) {
+      if (channel.failedAtMs !== undefined) this.#retry(channel)
+      this.#tell(channel, 'resync')
+    }
+  }
+
+  #retry(channel: Channel): void {
+    this.#subscribe(channel)
+    void channel.live.then((live) => {
+      if (live) this.#tell(channel, 'resync')
+    })
+  }
+
+  #tell(channel: Channel | undefined, hint: Hint): void {
+    if (channel === undefined) return
+    for (const listener of [...channel.listeners]) listener(hint)
+  }
+}

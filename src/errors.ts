@@ -1,0 +1,143 @@
+/** The codes of all errors that Holdfast itself raises. Test `code` rather than the class: two copies of a package break `instanceof`. */
+export type HoldfastErrorCode =
+  | 'HOLDFAST_WAIT_TIMEOUT'
+  | 'HOLDFAST_UNAVAILABLE'
+  | 'HOLDFAST_LEASE_LOST'
+  | 'HOLDFAST_NOT_HELD'
+  | 'HOLDFAST_SELF_HELD'
+  | 'HOLDFAST_WRONG_TYPE'
+  | 'HOLDFAST_CLOSED'
+
+/** Base of all errors that Holdfast raises. Bad arguments are plain `TypeError` or `RangeError` instead. */
+export abstract class HoldfastError extends Error {
+  /** Says which kind of error this is. */
+  abstract readonly code: HoldfastErrorCode
+  /** The name of the lock, as the caller gave it; undefined where no single lock is meant. */
+  readonly lock: string | undefined
+
+  /** Made by Holdfast only. */
+  constructor(message: string, lock: string | undefined, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.lock = lock
+  }
+
+  /** The name of the class. */
+  override get name(): string {
+    return this.constructor.name
+  }
+}
+
+/** The lock was still held by somebody else when `waitTime` was over. */
+export class WaitTimeoutError extends HoldfastError {
+  readonly code = 'HOLDFAST_WAIT_TIMEOUT'
+  /** The owner that was seen last, if one was seen. */
+  readonly holder: string | undefined
+  /** The TTL of that holder in milliseconds when it was seen; -1: the key had none. */
+  readonly holderTtl: number | undefined
+
+  /** Made by Holdfast only. */
+  constructor(
+    lock: string,
+    waitTime: number,
+    seen: { readonly holder: string; readonly ttlMs: number } | undefined,
+  ) {
+    const who = seen === undefined ? '' : ` by ${seen.holder} (TTL ${String(seen.ttlMs)} ms)`
+    super(`Lock '${lock}' is still held${who} after waiting ${String(waitTime)} ms`, lock)
+    this.holder = seen?.holder
+    this.holderTtl = seen?.ttlMs
+  }
+}
+
+/** What is known about a command without a reply. */
+export interface UnavailableWhy {
+  readonly outcome: 'unknown' | 'not-applied'
+  readonly cause?: unknown
+}
+
+/** Holdfast could not talk to the engine, or the engine could not serve. The client's or server's own error is the `cause`. */
+export class UnavailableError extends HoldfastError {
+  readonly code = 'HOLDFAST_UNAVAILABLE'
+  /** `not-applied`: surely nothing was changed. `unknown`: the command may have been executed, or may be later; Holdfast undoes it in the background. */
+  readonly outcome: 'unknown' | 'not-applied'
+
+  /** Made by Holdfast only. */
+  constructor(message: string, lock: string | undefined, why: UnavailableWhy) {
+    super(message, lock, why.cause)
+    this.outcome = why.outcome
+  }
+}
+
+/**
+ * Why a lease ended without `release()`:
+ * `expired` its time ran out; `stolen` the server says that it is somebody else's or was removed;
+ * `max-hold` it was held for `maxHold`; `closed` the `Holdfast` was closed under it;
+ * `unknown` it cannot be told.
+ */
+export type LossReason = 'expired' | 'stolen' | 'max-hold' | 'closed' | 'unknown'
+
+/** The lease is lost: somebody else may hold the lock by now. Also the reason of `lease.signal`. */
+export class LeaseLostError extends HoldfastError {
+  readonly code = 'HOLDFAST_LEASE_LOST'
+  /** Why. */
+  readonly reason: LossReason
+  /** What the callback of `using` returned, if it ended normally although the lease was lost. */
+  readonly value: unknown
+
+  /** Made by Holdfast only. */
+  constructor(lock: string, reason: LossReason, value?: unknown) {
+    super(`The lease of lock '${lock}' is lost: ${LOSS_TEXT[reason]}`, lock)
+    this.reason = reason
+    this.value = value
+  }
+}
+
+const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
+  expired: 'its time ran out before it was renewed or released',
+  stolen: 'the key was removed or belongs to somebody else',
+  'max-hold': 'it was held for the whole of maxHold',
+  closed: 'the Holdfast was closed',
+  unknown: 'it cannot be told whether it is still held',
+}
+
+/** The lease was released before: there is nothing to assert, extend or enter. */
+export class NotHeldError extends HoldfastError {
+  readonly code = 'HOLDFAST_NOT_HELD'
+
+  /** Made by Holdfast only. */
+  constructor(lock: string) {
+    super(`The lease of lock '${lock}' was released`, lock)
+  }
+}
+
+/** The caller's own scope holds the lock, and waiting for it cannot end. */
+export class SelfHeldError extends HoldfastError {
+  readonly code = 'HOLDFAST_SELF_HELD'
+
+  /** Made by Holdfast only. */
+  constructor(lock: string, why: string) {
+    super(`Lock '${lock}' is held by the caller's own scope: ${why}`, lock)
+  }
+}
+
+/** Another kind of value, or somebody's data, is stored under the lock's name. It was not touched. */
+export class WrongTypeError extends HoldfastError {
+  readonly code = 'HOLDFAST_WRONG_TYPE'
+  /** The Redis key. */
+  readonly key: string
+
+  /** Made by Holdfast only. */
+  constructor(lock: string, key: string, expected: string) {
+    super(`Key '${key}' does not hold ${expected}, but other data; it was not touched`, lock)
+    this.key = key
+  }
+}
+
+/** The `Holdfast` was closed before or during the call. */
+export class ClosedError extends HoldfastError {
+  readonly code = 'HOLDFAST_CLOSED'
+
+  /** Made by Holdfast only. */
+  constructor(lock?: string) {
+    super('This Holdfast is closed', lock)
+  }
+}

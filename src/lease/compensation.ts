@@ -1,0 +1,74 @@
+import type { Clock } from '../clock.js'
+import { diagnose } from '../diagnostics.js'
+import { newPassage } from '../engine/engine.js'
+import type { Operation } from '../engine/operations.js'
+import { nextPause, type Commands } from './commands.js'
+import { releaseOperation, type ReleaseTerms, type Target } from './target.js'
+import type { Tenure } from './tenure.js'
+
+/** How long an ended owner's late acquires are refused. What is later than that costs at most one lease. */
+export const ENTOMB_MS = 60_000
+
+const RETRY_MS = 50
+
+/**
+ * Undoes in the background what may have been applied although its caller gave up: releases the owner until
+ * the server has answered, and leaves a tombstone, so that a late copy of the acquire finds its owner dead.
+ */
+export class Compensations {
+  readonly #commands: Commands
+  readonly #clock: Clock
+  readonly #running = new Set<Promise<void>>()
+  #closed = false
+
+  constructor(commands: Commands, clock: Clock) {
+    this.#commands = commands
+    this.#clock = clock
+  }
+
+  /** How many are under way. */
+  get size(): number {
+    return this.#running.size
+  }
+
+  /** Undoes an acquire of unknown outcome. */
+  acquire(target: Target, owner: string, leaseMs: number): void {
+    diagnose(target.title, 'compensating', `The acquire of ${owner} has an unknown outcome and is undone`)
+    this.#start(releaseOperation(target, owner, { keepMs: 0, entombMs: ENTOMB_MS }), leaseMs + ENTOMB_MS)
+  }
+
+  /** Goes on with a release that got no answer, until the key must have expired by itself. */
+  release(tenure: Tenure, terms: ReleaseTerms): void {
+    const { target, owner } = tenure
+    diagnose(target.title, 'compensating', `The release of ${owner} got no answer and is repeated`)
+    const restMs = Math.max(tenure.deadlineMs - this.#clock.now(), 0)
+    this.#start(releaseOperation(target, owner, terms), restMs + ENTOMB_MS)
+  }
+
+  /** Resolves when everything is undone, or given up because of `close`. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running)
+  }
+
+  /** Gives up what is not undone. */
+  close(): void {
+    this.#closed = true
+  }
+
+  #start(operation: Operation, forMs: number): void {
+    const run = this.#run(operation, this.#clock.now() + forMs).finally(() => this.#running.delete(run))
+    this.#running.add(run)
+  }
+
+  async #run(operation: Operation, untilMs: number): Promise<void> {
+    for (let pauseMs = RETRY_MS; !this.#closed && this.#clock.now() < untilMs; pauseMs = nextPause(pauseMs)) {
+      try {
+        const deadlineMs = this.#clock.now() + this.#commands.timeoutMs
+        await this.#commands.send(operation, newPassage(), { deadlineMs, keepAlive: false })
+        return
+      } catch {
+        await this.#commands.pause(pauseMs, false)
+      }
+    }
+  }
+}

@@ -1,0 +1,229 @@
+import type { Clock, Timer } from '../clock.js'
+import { diagnose, events, type WakeupEvent } from '../diagnostics.js'
+import type { Engine, Hint, Subscription } from '../engine/engine.js'
+import type { Call } from './call.js'
+import { nextPause } from './commands.js'
+import type { Target } from './target.js'
+
+/** The longest sleep between two looks, so that a lost message costs seconds and not a whole lease. */
+const CAP_MS = 5_000
+/** Pauses without messages grow from the first to the last by half each time. */
+const POLL_FIRST_MS = 20
+const POLL_LAST_MS = 500
+/** The shortest pause before a look at a holder's expiry; doubled while the holder outlives its TTL. */
+const FLOOR_MS = 5
+const TROUBLE_MS = 50
+
+type Cause = WakeupEvent['cause']
+
+/** Why a waiter went on: to try again, or because its waiting is over. */
+export type Wake = 'again' | 'deadline'
+
+/**
+ * The callers of one process that want one lock, in a queue. Only the head talks to the engine; the state of
+ * the waiting (subscription, next look, an unheeded hint) belongs to the queue, so that the next head goes on
+ * where the last one left.
+ */
+export class Contest {
+  readonly target: Target
+  /** The head must try now. */
+  due = true
+  /** When the engine stopped answering; undefined while it answers. */
+  troubleSinceMs: number | undefined = undefined
+  /** What the last attempt of any head failed with. */
+  trouble: unknown = undefined
+  readonly #engine: Engine
+  readonly #clock: Clock
+  readonly #onEmpty: () => void
+  readonly #queue = new Set<Call>()
+  readonly #turns = new Map<Call, (mine: boolean) => void>()
+  #subscription: Subscription | undefined
+  #live = false
+  #wake: ((cause: Cause) => void) | undefined
+  #ttlMs = -1
+  #pollMs = POLL_FIRST_MS
+  #floorMs = FLOOR_MS
+  #troublePauseMs = TROUBLE_MS
+  #warnedOfTtl = false
+
+  constructor(
+    target: Target,
+    setting: { readonly engine: Engine; readonly clock: Clock; readonly onEmpty: () => void },
+  ) {
+    this.target = target
+    this.#engine = setting.engine
+    this.#clock = setting.clock
+    this.#onEmpty = setting.onEmpty
+  }
+
+  /** Joins the tail. True: the caller is the head. */
+  join(call: Call): boolean {
+    this.#queue.add(call)
+    return this.#queue.size === 1
+  }
+
+  /** Waits until the caller is the head (true) or its waiting is over (false). */
+  turn(call: Call): Promise<boolean> {
+    return new Promise((resolve) => {
+      let timer: Timer | undefined = undefined
+      const settle = (mine: boolean): void => {
+        timer?.cancel()
+        call.interrupt.listen(undefined)
+        this.#turns.delete(call)
+        resolve(mine)
+      }
+      this.#turns.set(call, settle)
+      const waitMs = call.deadlineMs - this.#clock.now()
+      // Without a time limit there is nothing else that keeps the process alive while it waits in line.
+      if (waitMs !== Infinity)
+        timer = this.#clock.setTimer(
+          () => {
+            settle(false)
+          },
+          waitMs,
+          true,
+        )
+      call.interrupt.listen(() => {
+        settle(false)
+      })
+    })
+  }
+
+  /** Leaves the queue; the next one becomes the head, and the last one takes the subscription along. */
+  leave(call: Call): void {
+    this.#queue.delete(call)
+    const [next] = this.#queue
+    if (next === undefined) {
+      this.#subscription?.close()
+      this.#subscription = undefined
+      this.#onEmpty()
+    } else this.#turns.get(next)?.(true)
+  }
+
+  /** The head was granted the lock: the next head need not ask, but wait for it to end. */
+  granted(leaseMs: number): void {
+    this.answered()
+    this.due = false
+    this.#ttlMs = leaseMs
+  }
+
+  /** The head left without having heeded a hint, or in the middle of an attempt: the next one must look. */
+  abandoned(): void {
+    this.due = true
+  }
+
+  /** Somebody else holds the lock. */
+  busy(ttlMs: number): void {
+    this.answered()
+    this.due = false
+    this.#floorMs = ttlMs > this.#floorMs ? FLOOR_MS : Math.min(this.#floorMs * 2, CAP_MS)
+    this.#ttlMs = ttlMs
+    if (ttlMs >= 0 || this.#warnedOfTtl) return
+    this.#warnedOfTtl = true
+    diagnose(
+      this.target.title,
+      'no-ttl',
+      'The holder has no TTL: if it is dead, only forceRelease() frees the lock',
+    )
+  }
+
+  /** The engine answered. */
+  answered(): void {
+    this.trouble = undefined
+    this.troubleSinceMs = undefined
+    this.#troublePauseMs = TROUBLE_MS
+  }
+
+  /** The engine did not serve an attempt that was begun at `sinceMs`. */
+  troubled(error: unknown, sinceMs: number): void {
+    this.trouble = error
+    this.troubleSinceMs ??= sinceMs
+    this.due = true
+  }
+
+  /** Subscribes, if that is not done; the confirmation is a wake-up, for what happened in between. */
+  listen(): void {
+    if (this.#subscription !== undefined) return
+    const subscription = this.#engine.subscribe(this.target, (hint) => {
+      this.#hear(hint)
+    })
+    this.#subscription = subscription
+    void subscription.live.then((live) => {
+      if (this.#subscription !== subscription) return
+      if (live) this.#hear('resync')
+      else diagnose(this.target.title, 'subscribe-failed', 'No messages about releases: waiting by polling')
+    })
+  }
+
+  /** Sleeps until a hint, the holder's expiry, the next look, or the end of the waiting. */
+  async sleep(call: Call): Promise<Wake> {
+    if (this.due) return 'again'
+    const { ms, cause } = this.#nextLook(call)
+    const woken = await this.#pause(call, ms, cause)
+    if (woken === undefined) return call.overdue ? 'deadline' : 'again'
+    if (events.wakeup.hasSubscribers)
+      events.wakeup.publish({ lock: this.target.title, cause: woken } satisfies WakeupEvent)
+    this.due = true
+    return 'again'
+  }
+
+  /** Sleeps after trouble with the engine, longer each time. */
+  async backOff(call: Call): Promise<Wake> {
+    const ms = this.#troublePauseMs * (0.75 + Math.random() / 2)
+    this.#troublePauseMs = nextPause(this.#troublePauseMs)
+    await this.#pause(call, ms, 'poll')
+    return call.overdue ? 'deadline' : 'again'
+  }
+
+  #hear(hint: Hint): void {
+    this.#live = hint !== 'down'
+    if (hint === 'down') {
+      this.#pollMs = POLL_FIRST_MS
+      this.#wake?.('poll')
+      return
+    }
+    this.due = true
+    this.#floorMs = FLOOR_MS
+    this.#wake?.(hint === 'resync' ? 'resync' : 'message')
+  }
+
+  #nextLook(call: Call): { readonly ms: number; readonly cause: Cause } {
+    const { pollMs } = call.options
+    const polling = !this.#live || this.target.family === 'mutex'
+    const pauseMs = polling ? Math.min(this.#nextPoll(), pollMs ?? Infinity) : (pollMs ?? CAP_MS)
+    const expiryMs = this.#ttlMs > 0 ? Math.max(this.#ttlMs + 1, this.#floorMs) : Infinity
+    return expiryMs < pauseMs ? { ms: expiryMs, cause: 'expiry' } : { ms: pauseMs, cause: 'poll' }
+  }
+
+  #nextPoll(): number {
+    const ms = this.#pollMs
+    this.#pollMs = Math.min(ms * 1.5, POLL_LAST_MS)
+    return ms * (0.75 + Math.random() / 2)
+  }
+
+  /** The cause of the waking; undefined: the waiting is over. */
+  #pause(call: Call, ms: number, cause: Cause): Promise<Cause | undefined> {
+    return new Promise((resolve, reject) => {
+      const restMs = call.deadlineMs - this.#clock.now()
+      const settle = (woken: Cause | undefined): void => {
+        timer.cancel()
+        this.#wake = undefined
+        call.interrupt.listen(undefined)
+        resolve(woken)
+      }
+      const timer = this.#clock.setTimer(
+        () => {
+          settle(restMs <= ms ? undefined : cause)
+        },
+        Math.min(ms, restMs),
+        true,
+      )
+      this.#wake = settle
+      call.interrupt.listen((reason) => {
+        timer.cancel()
+        this.#wake = undefined
+        reject(reason instanceof Error ? reason : new Error('interrupted', { cause: reason }))
+      })
+    })
+  }
+}

@@ -1,0 +1,103 @@
+import { diagnose, type ReleaseOutcome } from '../diagnostics.js'
+import { newPassage, type Passage } from '../engine/engine.js'
+import type { LeaveReply, ReleaseReply } from '../engine/operations.js'
+import { maybeApplied, nextPause, worthRetrying } from './commands.js'
+import { ENTOMB_MS } from './compensation.js'
+import type { Runtime } from './runtime.js'
+import { releaseOperation } from './target.js'
+import type { Tenure } from './tenure.js'
+
+const RETRY_MS = 50
+
+/** Leaves one hold of several. Never rejects. */
+export function leaveTenure(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutcome> {
+  const lost = lossOutcome(tenure)
+  if (lost !== undefined) return Promise.resolve(lost)
+  return tenure.serially(() => leave(runtime, tenure))
+}
+
+/** Ends an owner after its last lease. Never rejects. */
+export function endTenure(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutcome> {
+  const lost = lossOutcome(tenure)
+  if (lost !== undefined) {
+    // The key may outlive our belief in it by the drift allowance and by a machine's sleep; others need not wait for that.
+    if (tenure.lossReason === 'expired') void tenure.serially(() => finish(runtime, tenure, false))
+    return Promise.resolve(lost)
+  }
+  return tenure.serially(() => finish(runtime, tenure, true))
+}
+
+function lossOutcome(tenure: Tenure): ReleaseOutcome | undefined {
+  switch (tenure.lossReason) {
+    case 'expired':
+    case 'stolen':
+    case 'unknown':
+      return tenure.lossReason
+    default:
+      // After `max-hold` and `closed` the key is still ours until its TTL, and can be freed.
+      return undefined
+  }
+}
+
+async function leave(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutcome> {
+  if (tenure.frozen || tenure.target.family !== 'lock') return 'still-held'
+  const { commands, clock } = runtime
+  const count = tenure.count - 1
+  const { name } = tenure.target
+  try {
+    const deadlineMs = clock.now() + commands.timeoutMs
+    const operation = { op: 'lock.leave', name, owner: tenure.owner, count } as const
+    const reply: LeaveReply = await commands.send(operation, newPassage(), { deadlineMs, keepAlive: true })
+    if (reply.outcome === 'kept') {
+      tenure.count = count
+      return 'still-held'
+    }
+    tenure.lose(clock.now() < tenure.deadlineMs ? 'stolen' : 'expired')
+    return lossOutcome(tenure) ?? 'unknown'
+  } catch {
+    // The count in the engine is unknown now; the final release removes the owner whatever its count.
+    tenure.frozen = true
+    return 'still-held'
+  }
+}
+
+async function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<ReleaseOutcome> {
+  const { commands, clock } = runtime
+  const terms = {
+    keepMs: Math.max(0, Math.ceil(tenure.keepUntilMs - clock.now())),
+    entombMs: tenure.once && !tenure.frozen ? 0 : ENTOMB_MS,
+  }
+  const operation = releaseOperation(tenure.target, tenure.owner, terms)
+  const deadlineMs = clock.now() + commands.timeoutMs
+  const passage = newPassage()
+  for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
+    try {
+      const reply = await commands.send(operation, passage, { deadlineMs, keepAlive })
+      return judge(tenure, reply, passage)
+    } catch (error) {
+      const hopeless = !worthRetrying(error) || clock.now() + pauseMs >= deadlineMs
+      if (hopeless || maybeApplied(error)) {
+        runtime.compensations.release(tenure, terms)
+        return 'unknown'
+      }
+    }
+    await commands.pause(pauseMs, keepAlive)
+  }
+}
+
+function judge(tenure: Tenure, reply: ReleaseReply, passage: Passage): ReleaseOutcome {
+  if (reply.outcome === 'released') return 'released'
+  if (reply.outcome === 'unannounced') {
+    diagnose(
+      tenure.target.title,
+      'unannounced',
+      'The server refused to publish the release; waiters find out by polling',
+    )
+    return 'released'
+  }
+  const inTime = passage.firstSentAtMs < tenure.deadlineMs
+  // The first of several copies may have been the one that removed our field.
+  if (!passage.once) return inTime ? 'released' : 'unknown'
+  if (reply.outcome === 'gone') return inTime ? 'stolen' : 'expired'
+  return 'stolen'
+}

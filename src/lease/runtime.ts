@@ -1,0 +1,135 @@
+import { randomFillSync, randomUUID } from 'node:crypto'
+import type { Clock } from '../clock.js'
+import type { Engine } from '../engine/engine.js'
+import { ClosedError } from '../errors.js'
+import type { ResolvedHoldfastOptions } from '../options.js'
+import type { Call } from './call.js'
+import { Commands } from './commands.js'
+import { Compensations } from './compensation.js'
+import { Contest } from './contest.js'
+import { HeldLease } from './lease.js'
+import { Scope } from './scope.js'
+import type { Target } from './target.js'
+import type { Tenure } from './tenure.js'
+import { Watchdog } from './watchdog.js'
+
+/** What all locks of one `Holdfast` share. */
+export class Runtime {
+  readonly settings: ResolvedHoldfastOptions
+  readonly clock: Clock
+  readonly commands: Commands
+  readonly watchdog: Watchdog
+  readonly compensations: Compensations
+  readonly scope: Scope = new Scope()
+  readonly clientId: string = randomUUID()
+  readonly #contests = new Map<string, Contest>()
+  readonly #calls = new Set<Call>()
+  readonly #pending = new Set<Promise<unknown>>()
+  readonly #entropy = new Uint32Array(2)
+  #closing: Promise<void> | undefined
+
+  constructor(engine: Engine, settings: ResolvedHoldfastOptions) {
+    const { clock } = settings
+    this.settings = settings
+    this.clock = clock
+    this.commands = new Commands(engine, clock, settings.commandTimeout)
+    this.watchdog = new Watchdog({ commands: this.commands, clock, timeoutMs: settings.lockWatchdogTimeout })
+    this.compensations = new Compensations(this.commands, clock)
+  }
+
+  /** Whether `close` was called. */
+  get closing(): boolean {
+    return this.#closing !== undefined
+  }
+
+  /**
+   * An owner that nobody else has: the client's id and 53 random bits, drawn anew each time, so that copies of
+   * a process image differ too.
+   */
+  newOwner(): string {
+    const [high = 0, low = 0] = randomFillSync(this.#entropy)
+    return `${this.clientId}:${String((high & 0x1f_ffff) * 2 ** 32 + low)}`
+  }
+
+  /** The queue of this process for a lock; made with the first caller and gone with the last. */
+  contest(target: Target): Contest {
+    const key = `${target.family} ${target.name}`
+    const existing = this.#contests.get(key)
+    if (existing !== undefined) return existing
+    const contest = new Contest(target, {
+      engine: this.commands.engine,
+      clock: this.clock,
+      onEmpty: () => this.#contests.delete(key),
+    })
+    this.#contests.set(key, contest)
+    return contest
+  }
+
+  /** Registers a call, so that closing can end it. */
+  begin(call: Call): void {
+    this.#calls.add(call)
+  }
+
+  /** Forgets a call. */
+  finish(call: Call): void {
+    this.#calls.delete(call)
+    call.end()
+  }
+
+  /** Lets `close` wait for a release that is under way. */
+  pending<T>(work: Promise<T>): Promise<T> {
+    this.#pending.add(work)
+    const done = (): void => {
+      this.#pending.delete(work)
+    }
+    work.then(done, done)
+    return work
+  }
+
+  /** How much state is there: everything is 0 when idle. */
+  stats(): { held: number; waiting: number; contests: number; pending: number; compensating: number } {
+    return {
+      held: this.watchdog.size,
+      waiting: this.#calls.size,
+      contests: this.#contests.size,
+      pending: this.#pending.size,
+      compensating: this.compensations.size,
+    }
+  }
+
+  /** Ends everything, see `Holdfast.close`. */
+  close(drainMs: number): Promise<void> {
+    return (this.#closing ??= this.#close(drainMs))
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    for (const call of [...this.#calls]) call.interrupt.fire(new ClosedError(call.target.title))
+    await this.#within(drainMs, this.watchdog.empty())
+    await Promise.all(this.watchdog.tenures().map((tenure) => this.#evict(tenure)))
+    await this.#within(this.settings.commandTimeout, Promise.all(this.#pending))
+    await this.#within(this.settings.commandTimeout, this.compensations.settled())
+    this.compensations.close()
+    this.watchdog.close()
+    await this.commands.engine.close()
+  }
+
+  /** Tells the holders; what runs under a lease keeps the key until its TTL, so that nobody enters while it works. */
+  async #evict(tenure: Tenure): Promise<void> {
+    const leases = [...tenure.members].filter((member) => member instanceof HeldLease)
+    const working = leases.some((lease) => lease.running)
+    tenure.lose('closed')
+    if (!working) await Promise.all(leases.map((lease) => lease.release()))
+  }
+
+  async #within(ms: number, work: Promise<unknown>): Promise<void> {
+    let cancel = (): void => undefined
+    const limit = new Promise<void>((resolve) => {
+      const timer = this.clock.setTimer(resolve, ms, true)
+      cancel = () => {
+        timer.cancel()
+      }
+    })
+    await Promise.race([work, limit])
+    cancel()
+  }
+}

@@ -1,0 +1,94 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Lease } from './lease.js'
+import type { Target } from './target.js'
+
+/**
+ * One step of the path that led to the running code: a lease whose callback it runs in (`entered`), or one
+ * that the same async tree took by `acquire()` and may still hold (`bare`).
+ */
+export interface ScopeNode {
+  readonly parent: ScopeNode | undefined
+  readonly kind: 'entered' | 'bare'
+  readonly target: Target
+  /** Undefined while a bare acquire has not been granted. */
+  lease: Lease | undefined
+  /** Where `acquire()` was called. */
+  readonly site: CallSite | undefined
+}
+
+/** A call site, formatted only when it is asked for. */
+export class CallSite {
+  readonly #holder: { readonly stack?: string } = {}
+  readonly #frames: number
+
+  /** Remembers the current stack; the caller is the frame after so many of our own. */
+  constructor(frames: number) {
+    this.#frames = frames
+    Error.captureStackTrace(this.#holder, CallSite)
+  }
+
+  /** The caller's line. */
+  toString(): string {
+    const lines = this.#holder.stack?.split('\n').filter((line) => line.trimStart().startsWith('at '))
+    return lines?.[this.#frames]?.trim().replace(/^at /, '') ?? 'an unknown place'
+  }
+}
+
+/** `noteBare`, the lock's private method, and `acquire` or `tryAcquire` itself. */
+const BARE_FRAMES = 3
+
+/** The scopes of one `Holdfast`: which leases the running code is inside of. Never required to be there. */
+export class Scope {
+  readonly #storage = new AsyncLocalStorage<ScopeNode>()
+
+  /** Where the running code is. */
+  get current(): ScopeNode | undefined {
+    return this.#storage.getStore()
+  }
+
+  /** The innermost live lease of the same lock that the running code is inside of. */
+  find(target: Target): Lease | undefined {
+    for (let node = this.current; node !== undefined; node = node.parent) {
+      if (node.kind === 'entered' && sameLock(node.target, target) && node.lease?.live === true)
+        return node.lease
+    }
+    return undefined
+  }
+
+  /** Runs a callback inside a lease. */
+  enter<T>(lease: Lease, target: Target, callback: () => T): T {
+    const node: ScopeNode = { parent: alive(this.current), kind: 'entered', target, lease, site: undefined }
+    return this.#storage.run(node, callback)
+  }
+
+  /**
+   * Notes that the calling async tree takes a lock by `acquire()`. Must run in the caller's own turn, so that
+   * what the caller does next inherits the note. The store is ours alone: no context of the user changes.
+   */
+  noteBare(target: Target): ScopeNode {
+    const site = new CallSite(BARE_FRAMES)
+    const node: ScopeNode = { parent: alive(this.current), kind: 'bare', target, lease: undefined, site }
+    this.#storage.enterWith(node)
+    return node
+  }
+
+  /** A bare lease of the same lock that this tree had before `from` was reached. */
+  bareHolder(target: Target, from: ScopeNode | undefined): ScopeNode | undefined {
+    for (let node = from; node !== undefined; node = node.parent) {
+      if (node.kind === 'bare' && sameLock(node.target, target) && node.lease?.live === true) return node
+    }
+    return undefined
+  }
+}
+
+/** Whether two targets are one lock: the same mapped name, whatever the class. */
+export function sameLock(one: Target, other: Target): boolean {
+  return one.name === other.name && one.family === other.family
+}
+
+/** The nearest node that can still matter, so that the path of a long loop does not grow. */
+function alive(node: ScopeNode | undefined): ScopeNode | undefined {
+  let current = node
+  while (current?.lease !== undefined && !current.lease.live) current = current.parent
+  return current
+}

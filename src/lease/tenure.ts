@@ -1,0 +1,180 @@
+import type { Clock } from '../clock.js'
+import { events, type LostEvent } from '../diagnostics.js'
+import type { LossReason } from '../errors.js'
+import type { Scheduled } from './schedule.js'
+import type { Target } from './target.js'
+
+/** A lease, as its tenure sees it. */
+export interface TenureMember {
+  /** When this member's `maxHold` is over, in monotonic time. */
+  readonly maxHoldAtMs: number
+  /** Told once, when the tenure is lost. */
+  onLost(reason: LossReason): void
+}
+
+/** When the server was last known to agree, by both clocks. */
+export interface Confirmation {
+  /** Monotonic time before the confirming command was sent. */
+  readonly sentAtMs: number
+  /** How far the wall clock was ahead of the monotonic one then. */
+  readonly wallOffsetMs: number
+  /** The TTL that the server has set or raised. */
+  readonly ttlMs: number
+}
+
+/** How far the wall clock is ahead of the monotonic one: it grows while the machine sleeps, and when the clock is set. */
+export function wallOffset(clock: Clock): number {
+  return clock.wall() - clock.now()
+}
+
+/**
+ * One owner in the engine, from its grant to its end: what the leases of one owner (nested holds) share.
+ *
+ *     held ──deadline, "not yours", maxHold, close──▶ lost
+ *       └────last release─────────────────────────▶ ended
+ */
+export class Tenure implements Scheduled {
+  readonly target: Target
+  readonly owner: string
+  readonly grantedAtMs: number
+  /** Whether the acquire surely reached the engine only once; otherwise the release leaves a tombstone. */
+  readonly once: boolean
+  state: 'held' | 'lost' | 'ended' = 'held'
+  lossReason: LossReason | undefined = undefined
+  /** The hold count in the engine, as far as it was confirmed. */
+  count = 1
+  /** After a nested command of unknown outcome the count in the engine is left alone and nesting is counted here only. */
+  frozen = false
+  /** How many leases need the watchdog. */
+  watched = 0
+  /** Monotonic time at which this process gives up, before the server can. */
+  deadlineMs = 0
+  /** When the watchdog renews next; `Infinity` without it. */
+  renewAtMs: number = Infinity
+  /** A renewal is under way. */
+  renewing = false
+  /** When `maxHold` is over. */
+  maxHoldAtMs: number = Infinity
+  /** Until when a release leaves the key. */
+  keepUntilMs = 0
+  dueAtMs = 0
+  place = -1
+  readonly members: Set<TenureMember> = new Set<TenureMember>()
+  readonly #clock: Clock
+  readonly #drift: number
+  #wallOffsetMs = 0
+  #toleranceMs = 0
+  #tail: Promise<unknown> | undefined = undefined
+  #onEnd: ((tenure: Tenure) => void) | undefined
+
+  constructor(grant: TenureGrant) {
+    this.target = grant.target
+    this.owner = grant.owner
+    this.once = grant.once
+    this.#clock = grant.clock
+    this.#drift = grant.drift
+    this.#onEnd = grant.onEnd
+    this.grantedAtMs = grant.clock.now()
+    this.confirm(grant.confirmation)
+  }
+
+  /** The drift allowance of a TTL: client-go's rule, the holder gives up before others may take over. */
+  allowance(ttlMs: number): number {
+    return driftAllowance(ttlMs, this.#drift)
+  }
+
+  /** The server has the owner with at least this TTL. */
+  confirm({ sentAtMs, wallOffsetMs, ttlMs }: Confirmation): void {
+    const toleranceMs = this.allowance(ttlMs)
+    this.#wallOffsetMs = wallOffsetMs
+    this.#toleranceMs = toleranceMs
+    this.deadlineMs = Math.max(this.deadlineMs, sentAtMs + ttlMs - toleranceMs)
+  }
+
+  /** The machine slept: nothing is sure until the server confirms. */
+  doubt(): void {
+    this.#wallOffsetMs = -Infinity
+  }
+
+  /** Adds a lease. */
+  join(member: TenureMember): void {
+    this.members.add(member)
+    this.maxHoldAtMs = Math.min(this.maxHoldAtMs, member.maxHoldAtMs)
+  }
+
+  /** Removes a lease; true: it was the last one. */
+  part(member: TenureMember): boolean {
+    this.members.delete(member)
+    if (member.maxHoldAtMs === this.maxHoldAtMs && this.maxHoldAtMs !== Infinity)
+      this.maxHoldAtMs = Math.min(Infinity, ...[...this.members].map((other) => other.maxHoldAtMs))
+    return this.members.size === 0
+  }
+
+  /** Whether the wall clock ran ahead since the last confirmation, as it does while the machine sleeps. */
+  get doubtful(): boolean {
+    return wallOffset(this.#clock) - this.#wallOffsetMs > this.#toleranceMs
+  }
+
+  /** Whether the lock is ours right now. Finds out by itself that the deadline has passed. */
+  get held(): boolean {
+    if (this.state === 'held' && this.#clock.now() >= this.deadlineMs) this.lose('expired')
+    return this.state === 'held' && !this.doubtful
+  }
+
+  /** Milliseconds until the deadline; 0 when not held. */
+  get remainingMs(): number {
+    return this.held ? this.deadlineMs - this.#clock.now() : 0
+  }
+
+  /** Ends the tenure as lost and tells every lease, once. */
+  lose(reason: LossReason): void {
+    if (this.state !== 'held') return
+    this.state = 'lost'
+    this.lossReason = reason
+    this.#end()
+    const { target, owner } = this
+    if (events.lost.hasSubscribers)
+      events.lost.publish({ lock: target.title, owner, reason } satisfies LostEvent)
+    for (const member of [...this.members]) member.onLost(reason)
+  }
+
+  /** Ends the tenure because its last lease is being released; from here on it is neither renewed nor lost. */
+  end(): void {
+    if (this.state === 'held') this.state = 'ended'
+    this.#end()
+  }
+
+  /** Runs a command of this owner after those before it. */
+  serially<T>(command: () => Promise<T>): Promise<T> {
+    const before = this.#tail
+    const result = before === undefined ? command() : before.then(command, command)
+    this.#tail = result
+    const done = (): void => {
+      if (this.#tail === result) this.#tail = undefined
+    }
+    result.then(done, done)
+    return result
+  }
+
+  #end(): void {
+    this.#onEnd?.(this)
+    this.#onEnd = undefined
+  }
+}
+
+/** What a tenure begins with. */
+export interface TenureGrant {
+  readonly target: Target
+  readonly owner: string
+  readonly once: boolean
+  readonly clock: Clock
+  readonly drift: number
+  readonly confirmation: Confirmation
+  /** Called once, when the tenure is lost or ended. */
+  readonly onEnd: (tenure: Tenure) => void
+}
+
+/** How much earlier than the server the holder gives up: a part of the TTL and 2 ms, but never more than half of it. */
+export function driftAllowance(ttlMs: number, drift: number): number {
+  return Math.min(ttlMs * drift + 2, ttlMs / 2)
+}
