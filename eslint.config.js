@@ -45,6 +45,8 @@ function mayNotImport(files, patterns, ownLibraries = []) {
   }
 }
 
+const aboveClients = [{ regex: '^\\.\\./(?!\\.\\./\\.\\./(clock|diagnostics|errors|options)\\.js$)' }]
+
 const layerRules = [
   mayNotImport(['src/*.ts'], [{ regex: '^\\./(locks|lease|engine|cli)/' }]),
   mayNotImport(['src/holdfast.ts', 'src/index.ts'], []),
@@ -72,13 +74,9 @@ const layerRules = [
     ['src/engine/redis/*.ts'],
     [{ regex: '/(locks|lease|cli|model|memory)/|/(holdfast|index)\\.js$' }],
   ),
-  ...['ioredis', 'node-redis'].map((adapter) =>
-    mayNotImport(
-      [`src/engine/redis/clients/${adapter}*.ts`],
-      [{ regex: '^\\.\\./' }],
-      adapter === 'ioredis' ? ['ioredis'] : ['redis', '@redis/client'],
-    ),
-  ),
+  mayNotImport(['src/engine/redis/clients/*.ts'], aboveClients),
+  mayNotImport(['src/engine/redis/clients/ioredis*.ts'], aboveClients, ['ioredis']),
+  mayNotImport(['src/engine/redis/clients/node-redis*.ts'], aboveClients, ['redis', '@redis/client']),
 ]
 
 export default defineConfig(

@@ -4,6 +4,8 @@ import { uptime } from 'node:os'
 export interface Timer {
   /** Withdraws it; harmless when it has fired. */
   cancel(): void
+  /** Whether it keeps the process alive from now on. */
+  keepAlive(on: boolean): void
 }
 
 /**
@@ -27,7 +29,7 @@ const MAX_STEP_MS = 2 ** 31 - 1
 class SystemTimer implements Timer {
   #handle: NodeJS.Timeout
   readonly #callback: () => void
-  readonly #keepAlive: boolean
+  #keepAlive: boolean
 
   constructor(callback: () => void, delayMs: number, keepAlive: boolean) {
     this.#callback = callback
@@ -48,6 +50,12 @@ class SystemTimer implements Timer {
 
   cancel(): void {
     clearTimeout(this.#handle)
+  }
+
+  keepAlive(on: boolean): void {
+    this.#keepAlive = on
+    if (on) this.#handle.ref()
+    else this.#handle.unref()
   }
 }
 
@@ -108,6 +116,7 @@ export class ManualClock implements Clock {
       sequence: this.#sequence++,
       callback,
       cancel: () => this.#timers.delete(timer),
+      keepAlive: () => undefined,
     }
     this.#timers.add(timer)
     return timer

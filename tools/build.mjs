@@ -1,7 +1,8 @@
 // Builds both module formats with two bare compiler passes. `--if-stale` does nothing when dist is up to date.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,21 +26,35 @@ function isFresh(wanted) {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted
 }
 
-function compile(project) {
+function compile(format, folder) {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-  const child = spawn(process.execPath, [tsc, '-p', project], { cwd: root, stdio: 'inherit' })
+  const args = [tsc, '-p', `tsconfig.${format}.json`, '--outDir', join(folder, format)]
+  const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
   return new Promise((done) => child.once('exit', (code) => done(code === 0)))
 }
 
+/** Compiles into a folder of its own first, so that two builds at a time do not mix. */
 async function build(wanted) {
-  rmSync(stamp, { force: true })
-  rmSync(join(root, 'dist'), { recursive: true, force: true })
-  const passes = await Promise.all(['tsconfig.esm.json', 'tsconfig.cjs.json'].map(compile))
-  if (passes.includes(false)) return false
-  writeFileSync(join(root, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n')
   mkdirSync(join(root, '.cache'), { recursive: true })
-  writeFileSync(stamp, wanted)
-  return true
+  const folder = mkdtempSync(join(root, '.cache', 'build-'))
+  try {
+    const passes = await Promise.all(['esm', 'cjs'].map((format) => compile(format, folder)))
+    if (passes.includes(false)) return false
+    writeFileSync(join(folder, 'cjs', 'package.json'), '{ "type": "commonjs" }\n')
+    publish(folder)
+    writeFileSync(stamp, wanted)
+    return true
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function publish(folder) {
+  const dist = join(root, 'dist')
+  rmSync(stamp, { force: true })
+  rmSync(dist, { recursive: true, force: true })
+  mkdirSync(dist)
+  for (const format of ['esm', 'cjs']) renameSync(join(folder, format), join(dist, format))
 }
 
 const wanted = digest()

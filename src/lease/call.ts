@@ -16,10 +16,9 @@ export class Busy {
 const FIRST_ATTEMPT_MS = 100
 
 /** One call of `acquire` or one of its kin, until it has a lease or not. */
-export class Call {
+export class Call extends Interrupt {
   readonly target: Target
   readonly options: ResolvedAcquireOptions
-  readonly interrupt: Interrupt = new Interrupt()
   readonly startedMs: number
   /** When waiting is over. */
   readonly deadlineMs: number
@@ -40,6 +39,7 @@ export class Call {
     options: ResolvedAcquireOptions,
     setting: { readonly clock: Clock; readonly owner: string },
   ) {
+    super()
     this.target = target
     this.options = options
     this.owner = setting.owner
@@ -50,7 +50,7 @@ export class Call {
     if (options.signal !== undefined) {
       const { signal } = options
       this.#onAbort = () => {
-        this.interrupt.fire(signal.reason)
+        this.fire(signal.reason)
       }
       signal.addEventListener('abort', this.#onAbort, { once: true })
     }

@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../clock.js'
 import { abandon, EngineError, newPassage, type Engine, type Passage } from '../engine/engine.js'
 import type { Operation, ReplyOf } from '../engine/operations.js'
 import { UnavailableError } from '../errors.js'
+import { Deadlines, type Waiting } from './deadlines.js'
 import type { Interrupt } from './interrupt.js'
 
 /** How long, and for whom, a command may run. */
@@ -22,11 +23,14 @@ export class Commands {
   readonly engine: Engine
   readonly clock: Clock
   readonly timeoutMs: number
+  /** Of the commands under way; those with a deadline out of order have a timer of their own. */
+  readonly deadlines: Deadlines
 
   constructor(engine: Engine, clock: Clock, timeoutMs: number) {
     this.engine = engine
     this.clock = clock
     this.timeoutMs = timeoutMs
+    this.deadlines = new Deadlines(clock)
   }
 
   /**
@@ -35,34 +39,15 @@ export class Commands {
    */
   send<O extends Operation>(operation: O, passage: Passage, terms: CommandTerms): Promise<ReplyOf<O>> {
     return new Promise((resolve, reject) => {
-      const { clock } = this
-      const { interrupt } = terms
-      let timer: Timer | undefined = undefined
-      const giveUp = (error: unknown): void => {
-        timer?.cancel()
-        abandon(passage)
-        reject(asError(error))
-      }
-      timer = clock.setTimer(
-        () => {
-          interrupt?.listen(undefined)
-          giveUp(noAnswer(passage))
-        },
-        terms.deadlineMs - clock.now(),
-        terms.keepAlive,
-      )
-      interrupt?.listen(giveUp)
+      const command = new Command<ReplyOf<O>>(this, { passage, terms, resolve, reject })
+      // An interrupt that was there before is told at once.
       if (passage.abandoned) return
       this.engine.execute(operation, passage).then(
         (reply) => {
-          timer.cancel()
-          interrupt?.listen(undefined)
-          resolve(reply)
+          command.answered(reply)
         },
         (error: unknown) => {
-          timer.cancel()
-          interrupt?.listen(undefined)
-          reject(asError(error))
+          command.failed(error)
         },
       )
     })
@@ -89,6 +74,76 @@ export class Commands {
     return new Promise((resolve) => {
       this.clock.setTimer(resolve, ms, keepAlive)
     })
+  }
+}
+
+interface CommandSetting<R> {
+  readonly passage: Passage
+  readonly terms: CommandTerms
+  resolve(reply: R): void
+  reject(error: Error): void
+}
+
+/** A command under way: it ends with the reply, at its deadline, or when it is interrupted. */
+class Command<R> implements Waiting {
+  before: Waiting | undefined = undefined
+  after: Waiting | undefined = undefined
+  readonly #setting: CommandSetting<R>
+  readonly #deadlines: Deadlines
+  readonly #timer: Timer | undefined
+  #open = true
+
+  constructor({ clock, deadlines }: Commands, setting: CommandSetting<R>) {
+    const { deadlineMs, keepAlive, interrupt } = setting.terms
+    this.#setting = setting
+    this.#deadlines = deadlines
+    if (deadlines.fits(deadlineMs)) deadlines.add(this)
+    else
+      this.#timer = clock.setTimer(
+        () => {
+          this.onDeadline()
+        },
+        deadlineMs - clock.now(),
+        keepAlive,
+      )
+    interrupt?.listen((reason) => {
+      this.#giveUp(asError(reason))
+    })
+  }
+
+  get deadlineMs(): number {
+    return this.#setting.terms.deadlineMs
+  }
+
+  get keepAlive(): boolean {
+    return this.#setting.terms.keepAlive
+  }
+
+  answered(reply: R): void {
+    if (this.#close()) this.#setting.resolve(reply)
+  }
+
+  failed(error: unknown): void {
+    if (this.#close()) this.#setting.reject(asError(error))
+  }
+
+  onDeadline(): void {
+    this.#giveUp(noAnswer(this.#setting.passage))
+  }
+
+  #giveUp(error: Error): void {
+    if (!this.#close()) return
+    abandon(this.#setting.passage)
+    this.#setting.reject(error)
+  }
+
+  #close(): boolean {
+    if (!this.#open) return false
+    this.#open = false
+    this.#setting.terms.interrupt?.listen(undefined)
+    if (this.#timer !== undefined) this.#timer.cancel()
+    else this.#deadlines.remove(this)
+    return true
   }
 }
 

@@ -36,7 +36,7 @@ export class Contest {
   readonly #clock: Clock
   readonly #onEmpty: () => void
   readonly #queue = new Set<Call>()
-  readonly #turns = new Map<Call, (mine: boolean) => void>()
+  #turns: Map<Call, (mine: boolean) => void> | undefined
   #subscription: Subscription | undefined
   #live = false
   #wake: ((cause: Cause) => void) | undefined
@@ -68,10 +68,11 @@ export class Contest {
       let timer: Timer | undefined = undefined
       const settle = (mine: boolean): void => {
         timer?.cancel()
-        call.interrupt.listen(undefined)
-        this.#turns.delete(call)
+        call.listen(undefined)
+        this.#turns?.delete(call)
         resolve(mine)
       }
+      this.#turns ??= new Map()
       this.#turns.set(call, settle)
       const waitMs = call.deadlineMs - this.#clock.now()
       // Without a time limit there is nothing else that keeps the process alive while it waits in line.
@@ -83,7 +84,7 @@ export class Contest {
           waitMs,
           true,
         )
-      call.interrupt.listen(() => {
+      call.listen(() => {
         settle(false)
       })
     })
@@ -97,7 +98,7 @@ export class Contest {
       this.#subscription?.close()
       this.#subscription = undefined
       this.#onEmpty()
-    } else this.#turns.get(next)?.(true)
+    } else this.#turns?.get(next)?.(true)
   }
 
   /** The head was granted the lock: the next head need not ask, but wait for it to end. */
@@ -105,11 +106,6 @@ export class Contest {
     this.answered()
     this.due = false
     this.#ttlMs = leaseMs
-  }
-
-  /** The head left without having heeded a hint, or in the middle of an attempt: the next one must look. */
-  abandoned(): void {
-    this.due = true
   }
 
   /** Somebody else holds the lock. */
@@ -138,7 +134,6 @@ export class Contest {
   troubled(error: unknown, sinceMs: number): void {
     this.trouble = error
     this.troubleSinceMs ??= sinceMs
-    this.due = true
   }
 
   /** Subscribes, if that is not done; the confirmation is a wake-up, for what happened in between. */
@@ -208,7 +203,7 @@ export class Contest {
       const settle = (woken: Cause | undefined): void => {
         timer.cancel()
         this.#wake = undefined
-        call.interrupt.listen(undefined)
+        call.listen(undefined)
         resolve(woken)
       }
       const timer = this.#clock.setTimer(
@@ -219,7 +214,7 @@ export class Contest {
         true,
       )
       this.#wake = settle
-      call.interrupt.listen((reason) => {
+      call.listen((reason) => {
         timer.cancel()
         this.#wake = undefined
         reject(reason instanceof Error ? reason : new Error('interrupted', { cause: reason }))

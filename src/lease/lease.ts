@@ -128,7 +128,7 @@ export class HeldLease implements Lease, TenureMember {
   }
 
   get holdCount(): number {
-    return this.held ? this.tenure.members.size : 0
+    return this.held ? this.tenure.members.length : 0
   }
 
   get signal(): AbortSignal {
@@ -247,7 +247,11 @@ export class HeldLease implements Lease, TenureMember {
     if (last) tenure.end()
     else this.#runtime.watchdog.watch(tenure)
     const ending = last ? endTenure(this.#runtime, tenure) : leaveTenure(this.#runtime, tenure)
-    return this.#runtime.pending(ending.then((outcome) => this.#tell(outcome)))
+    this.#runtime.beginRelease()
+    return ending.then((outcome) => {
+      this.#runtime.endRelease()
+      return this.#tell(outcome)
+    })
   }
 
   #over(): void {

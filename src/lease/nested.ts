@@ -24,9 +24,9 @@ export async function enterNested(
     const turn = await turnstile.enter({
       clock: runtime.clock,
       waitMs: limited ? call.deadlineMs - runtime.clock.now() : waitMs,
-      interrupt: call.interrupt,
+      interrupt: call,
     })
-    if (turn === 'interrupted') throw call.interrupt.reason
+    if (turn === 'interrupted') throw call.reason
     if (turn === 'closed') return closed(call, parent)
     if (turn === 'timeout' && limited) return new Busy(undefined)
     if (turn === 'timeout')
@@ -77,7 +77,7 @@ async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise
     const reply = await commands.send(operation, passage, {
       deadlineMs,
       keepAlive: true,
-      interrupt: call.interrupt,
+      interrupt: call,
     })
     if (reply.outcome === 'granted') {
       tenure.count = count
@@ -90,7 +90,7 @@ async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise
   } catch (error) {
     if (error instanceof LeaseLostError || error instanceof WrongTypeError) throw error
     if (passage.sends > 0) tenure.frozen = true
-    if (call.interrupt.fired) throw call.interrupt.reason
+    if (call.fired) throw call.reason
     // The lock is ours with or without the count; only a lease time of its own needs the server's word.
     if (options.leaseMs !== undefined || !tenure.held) throw unavailable(error, target.title)
   }

@@ -21,10 +21,10 @@ export function endTenure(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutc
   const lost = lossOutcome(tenure)
   if (lost !== undefined) {
     // The key may outlive our belief in it by the drift allowance and by a machine's sleep; others need not wait for that.
-    if (tenure.lossReason === 'expired') void tenure.serially(() => finish(runtime, tenure, false))
+    if (tenure.lossReason === 'expired') void tenure.lastly(() => finish(runtime, tenure, false))
     return Promise.resolve(lost)
   }
-  return tenure.serially(() => finish(runtime, tenure, true))
+  return tenure.lastly(() => finish(runtime, tenure, true))
 }
 
 function lossOutcome(tenure: Tenure): ReleaseOutcome | undefined {

@@ -24,8 +24,10 @@ export class Runtime {
   readonly clientId: string = randomUUID()
   readonly #contests = new Map<string, Contest>()
   readonly #calls = new Set<Call>()
-  readonly #pending = new Set<Promise<unknown>>()
-  readonly #entropy = new Uint32Array(2)
+  #pending = 0
+  #onSettled: (() => void) | undefined
+  readonly #entropy = new Uint32Array(128)
+  #drawn = 0
   #closing: Promise<void> | undefined
 
   constructor(engine: Engine, settings: ResolvedHoldfastOptions) {
@@ -42,13 +44,15 @@ export class Runtime {
     return this.#closing !== undefined
   }
 
-  /**
-   * An owner that nobody else has: the client's id and 53 random bits, drawn anew each time, so that copies of
-   * a process image differ too.
-   */
+  /** An owner that nobody else has: the client's id and 53 random bits, mixed with the time of drawing. */
   newOwner(): string {
-    const [high = 0, low = 0] = randomFillSync(this.#entropy)
-    return `${this.clientId}:${String((high & 0x1f_ffff) * 2 ** 32 + low)}`
+    if (this.#drawn === 0) randomFillSync(this.#entropy)
+    const high = this.#entropy[this.#drawn] ?? 0
+    const low = this.#entropy[this.#drawn + 1] ?? 0
+    this.#drawn = (this.#drawn + 2) % this.#entropy.length
+    // Copies of a process image have the same supply, but not the same time.
+    const ticks = (this.clock.now() * 1e6) >>> 0
+    return `${this.clientId}:${String((high & 0x1f_ffff) * 2 ** 32 + ((low ^ ticks) >>> 0))}`
   }
 
   /** The queue of this process for a lock; made with the first caller and gone with the last. */
@@ -76,14 +80,15 @@ export class Runtime {
     call.end()
   }
 
-  /** Lets `close` wait for a release that is under way. */
-  pending<T>(work: Promise<T>): Promise<T> {
-    this.#pending.add(work)
-    const done = (): void => {
-      this.#pending.delete(work)
-    }
-    work.then(done, done)
-    return work
+  /** A release begins; `close` waits for it. */
+  beginRelease(): void {
+    this.#pending += 1
+  }
+
+  /** A release is over. */
+  endRelease(): void {
+    this.#pending -= 1
+    if (this.#pending === 0) this.#onSettled?.()
   }
 
   /** How much state is there: everything is 0 when idle. */
@@ -92,7 +97,7 @@ export class Runtime {
       held: this.watchdog.size,
       waiting: this.#calls.size,
       contests: this.#contests.size,
-      pending: this.#pending.size,
+      pending: this.#pending,
       compensating: this.compensations.size,
     }
   }
@@ -103,19 +108,26 @@ export class Runtime {
   }
 
   async #close(drainMs: number): Promise<void> {
-    for (const call of [...this.#calls]) call.interrupt.fire(new ClosedError(call.target.title))
+    for (const call of [...this.#calls]) call.fire(new ClosedError(call.target.title))
     await this.#within(drainMs, this.watchdog.empty())
     await Promise.all(this.watchdog.tenures().map((tenure) => this.#evict(tenure)))
-    await this.#within(this.settings.commandTimeout, Promise.all(this.#pending))
+    await this.#within(this.settings.commandTimeout, this.#settled())
     await this.#within(this.settings.commandTimeout, this.compensations.settled())
     this.compensations.close()
     this.watchdog.close()
     await this.commands.engine.close()
   }
 
+  #settled(): Promise<void> {
+    if (this.#pending === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#onSettled = resolve
+    })
+  }
+
   /** Tells the holders; what runs under a lease keeps the key until its TTL, so that nobody enters while it works. */
   async #evict(tenure: Tenure): Promise<void> {
-    const leases = [...tenure.members].filter((member) => member instanceof HeldLease)
+    const leases = tenure.members.filter((member) => member instanceof HeldLease)
     const working = leases.some((lease) => lease.running)
     tenure.lose('closed')
     if (!working) await Promise.all(leases.map((lease) => lease.release()))

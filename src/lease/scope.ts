@@ -24,7 +24,11 @@ export class CallSite {
   /** Remembers the current stack; the caller is the frame after so many of our own. */
   constructor(frames: number) {
     this.#frames = frames
+    const limit = Error.stackTraceLimit
+    // No deeper than needed: this is on the path of every acquire.
+    Error.stackTraceLimit = frames + 1
     Error.captureStackTrace(this.#holder, CallSite)
+    Error.stackTraceLimit = limit
   }
 
   /** The caller's line. */
@@ -36,10 +40,12 @@ export class CallSite {
 
 /** `noteBare`, the lock's private method, and `acquire` or `tryAcquire` itself. */
 const BARE_FRAMES = 3
+const NOTE_EVERY_MS = 1
 
 /** The scopes of one `Holdfast`: which leases the running code is inside of. Never required to be there. */
 export class Scope {
   readonly #storage = new AsyncLocalStorage<ScopeNode>()
+  #notedAtMs = -Infinity
 
   /** Where the running code is. */
   get current(): ScopeNode | undefined {
@@ -65,7 +71,10 @@ export class Scope {
    * Notes that the calling async tree takes a lock by `acquire()`. Must run in the caller's own turn, so that
    * what the caller does next inherits the note. The store is ours alone: no context of the user changes.
    */
-  noteBare(target: Target): ScopeNode {
+  noteBare(target: Target, nowMs: number): ScopeNode | undefined {
+    // A note takes a stack trace, about as long as all the rest: under heavy load one a millisecond must do.
+    if (nowMs - this.#notedAtMs < NOTE_EVERY_MS) return undefined
+    this.#notedAtMs = nowMs
     const site = new CallSite(BARE_FRAMES)
     const node: ScopeNode = { parent: alive(this.current), kind: 'bare', target, lease: undefined, site }
     this.#storage.enterWith(node)

@@ -59,7 +59,7 @@ export class Tenure implements Scheduled {
   keepUntilMs = 0
   dueAtMs = 0
   place = -1
-  readonly members: Set<TenureMember> = new Set<TenureMember>()
+  readonly members: TenureMember[] = []
   readonly #clock: Clock
   readonly #drift: number
   #wallOffsetMs = 0
@@ -98,16 +98,17 @@ export class Tenure implements Scheduled {
 
   /** Adds a lease. */
   join(member: TenureMember): void {
-    this.members.add(member)
+    this.members.push(member)
     this.maxHoldAtMs = Math.min(this.maxHoldAtMs, member.maxHoldAtMs)
   }
 
   /** Removes a lease; true: it was the last one. */
   part(member: TenureMember): boolean {
-    this.members.delete(member)
+    const place = this.members.indexOf(member)
+    if (place >= 0) this.members.splice(place, 1)
     if (member.maxHoldAtMs === this.maxHoldAtMs && this.maxHoldAtMs !== Infinity)
-      this.maxHoldAtMs = Math.min(Infinity, ...[...this.members].map((other) => other.maxHoldAtMs))
-    return this.members.size === 0
+      this.maxHoldAtMs = Math.min(Infinity, ...this.members.map((other) => other.maxHoldAtMs))
+    return this.members.length === 0
   }
 
   /** Whether the wall clock ran ahead since the last confirmation, as it does while the machine sleeps. */
@@ -154,6 +155,11 @@ export class Tenure implements Scheduled {
     }
     result.then(done, done)
     return result
+  }
+
+  /** Runs the last command of this owner, after those before it. */
+  lastly<T>(command: () => Promise<T>): Promise<T> {
+    return this.#tail === undefined ? command() : this.#tail.then(command, command)
   }
 
   #end(): void {

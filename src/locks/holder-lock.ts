@@ -73,15 +73,15 @@ export class HolderLock implements CountingLock {
     return this.#target.title
   }
 
-  async acquire(options?: AcquireOptions): Promise<Lease> {
-    const result = await this.#bare(options, Infinity)
-    if (!(result instanceof Busy)) return result
-    throw this.#timeout(result, options)
+  acquire(options?: AcquireOptions): Promise<Lease> {
+    return this.#bare(options, Infinity, (result) => {
+      if (result instanceof Busy) throw this.#timeout(result, options)
+      return result
+    })
   }
 
-  async tryAcquire(options?: AcquireOptions): Promise<Lease | null> {
-    const result = await this.#bare(options, 0)
-    return result instanceof Busy ? null : result
+  tryAcquire(options?: AcquireOptions): Promise<Lease | null> {
+    return this.#bare(options, 0, (result) => (result instanceof Busy ? null : result))
   }
 
   using<T>(callback: UnderLease<T>): Promise<T>
@@ -130,29 +130,37 @@ export class HolderLock implements CountingLock {
     return forceRelease(this.#runtime, this.#target)
   }
 
-  // Not async up to the note: it has to be made in the caller's own turn.
-  #bare(options: AcquireOptions | undefined, waitTimeMs: number): Promise<HeldLease | Busy> {
-    const { scope } = this.#runtime
-    const before = scope.current
-    const note = scope.noteBare(this.#target)
-    return this.#acquire(options, waitTimeMs, { node: before, site: note.site }).then((result) => {
-      if (!(result instanceof Busy)) note.lease = result
-      return result
+  // Not async: the note has to be made in the caller's own turn.
+  #bare<R>(
+    options: AcquireOptions | undefined,
+    waitTimeMs: number,
+    convert: (result: HeldLease | Busy) => R,
+  ): Promise<R> {
+    const { scope, clock } = this.#runtime
+    const node = scope.current
+    const note = scope.noteBare(this.#target, clock.now())
+    return this.#acquire(options, waitTimeMs, { node, site: note?.site }).then((result) => {
+      if (note !== undefined && !(result instanceof Busy)) note.lease = result
+      return convert(result)
     })
   }
 
-  async #acquire(
+  #acquire(
     options: AcquireOptions | undefined,
     waitTimeMs: number,
     from: Origin = { node: this.#runtime.scope.current, site: undefined },
   ): Promise<HeldLease | Busy> {
-    const resolved = resolveAcquireOptions(options, this.#runtime.settings, waitTimeMs)
-    return acquire(this.#runtime, {
-      target: this.#target,
-      options: resolved,
-      reentrant: this.#reentrant,
-      from,
-    })
+    try {
+      const resolved = resolveAcquireOptions(options, this.#runtime.settings, waitTimeMs)
+      return acquire(this.#runtime, {
+        target: this.#target,
+        options: resolved,
+        reentrant: this.#reentrant,
+        from,
+      })
+    } catch (error) {
+      return Promise.reject(error instanceof Error ? error : new Error(String(error)))
+    }
   }
 
   #timeout({ seen }: Busy, options: AcquireOptions | undefined): WaitTimeoutError {

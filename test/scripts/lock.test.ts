@@ -99,6 +99,9 @@ describe('lock/acquire', () => {
     ['no field like an owner', { name: 'Ada', city: 'London' }],
     ['one field too many', { [OTHER]: '1', name: 'Ada' }],
     ['only a mode', { mode: 'read' }],
+    ['a colon, but no number behind it', { 'user:ada': '1' }],
+    ['a number, but nothing before it', { ':7': '1' }],
+    ['a third part that is neither hexadecimal nor write', { 'user:7:read': '1' }],
   ])("foreign: somebody's hash with %s stays as it is", async (_, fields) => {
     await stage.raw.command('HSET', lock, ...Object.entries(fields).flat())
     const step = await stage.run(scripts.lockAcquire, locks.acquire())

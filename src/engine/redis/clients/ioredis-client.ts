@@ -19,8 +19,12 @@ export interface IoredisClient {
   readonly options: IoredisOptions
   readonly isCluster?: boolean | undefined
   readonly mode?: string | undefined
+  /** Counts the links. Private in the library's types. */
   readonly connectionEpoch?: number | undefined
-  readonly stream?: { readonly writable?: boolean; unref?(): unknown } | undefined
+  /** Set when the user closes the client. Private in the library's types. */
+  readonly manuallyClosing?: boolean | undefined
+  readonly stream?:
+    { readonly writable?: boolean; unref?(): unknown; cork?(): void; uncork?(): void } | undefined
   evalsha(sha: string, keyCount: number, keys: readonly string[], args: readonly string[]): Promise<unknown>
   evalshaBuffer(
     sha: string,

@@ -42,7 +42,7 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
   get readiness(): Readiness {
     const client = this.#user
     if (!client.isOpen) return 'closed'
-    if (client.isReady === false) return 'waiting'
+    if (client.isReady === false || (this.cluster && !knowsSlots(client))) return 'waiting'
     return this.#single?.isPubSubActive === true && !speaksResp3(this.#single) ? 'subscriber' : 'ready'
   }
 
@@ -85,9 +85,9 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
 
   #listen(changed: () => void): () => void {
     const client = this.#user
-    // A client that gives reconnecting up says so by nothing but an error. The monitor does not count as
-    // an error handler: whether one is missing stays the user's matter.
-    const events = ['ready', 'end', errorMonitor]
+    // Clusters say 'connect'. A client that gives reconnecting up says so by an error only; the monitor is not
+    // taken for an error handler: whether one is missing stays the user's matter.
+    const events = ['ready', 'connect', 'end', errorMonitor]
     for (const event of events) client.on(event, changed)
     return () => {
       for (const event of events) client.off(event, changed)
@@ -100,6 +100,11 @@ function senderOf(client: AnyNodeRedis): Send {
   if (isSentinel(client)) return (_firstKey, args) => client.sendCommand(false, args, NO_MAPPING)
   if (isPool(client)) return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
   return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
+}
+
+/** A cluster of version 5 does not say otherwise when it is ready. */
+function knowsSlots(client: AnyNodeRedis): boolean {
+  return isCluster(client) && client.masters.length > 0
 }
 
 /** Version 5 speaks RESP2 unless told otherwise, version 6 RESP3; its notifications are on with RESP3 only. */

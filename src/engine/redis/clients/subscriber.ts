@@ -55,15 +55,16 @@ export class Subscriber implements SubscriberPort {
   async subscribe(channel: string): Promise<void> {
     if (this.#closed) throw subscriberClosed()
     this.#wanted.add(channel)
+    const link = await this.#current().catch(asPortError)
+    // Unless it was given back meanwhile.
+    if (!this.#wanted.has(channel)) return
     try {
-      const link = await this.#current()
-      // Unless it was given back meanwhile.
-      if (this.#wanted.has(channel)) await link.subscribe(channel)
+      await link.subscribe(channel)
     } catch (error) {
       // Refused: forget it. After a failed link it stays wanted, and `onResync` tells when it is back.
       if (replyCode(error) !== undefined) this.#wanted.delete(channel)
       else this.#goDown(error)
-      throw toPortError({ error, unbroken: false, cluster: false })
+      return asPortError(error)
     }
   }
 
@@ -112,6 +113,7 @@ export class Subscriber implements SubscriberPort {
       this.#link = link
       this.#latest = link
       await link.ready
+      if (this.#closed) throw subscriberClosed()
       return link
     } catch (cause) {
       if (this.#closed) throw subscriberClosed()
@@ -167,6 +169,10 @@ export class Subscriber implements SubscriberPort {
     this.#down = undefined
     this.#failures = 0
   }
+}
+
+function asPortError(error: unknown): never {
+  throw toPortError({ error, unbroken: false, cluster: false })
 }
 
 function toError(cause: unknown): Error {

@@ -1,0 +1,100 @@
+import { EngineError, newPassage } from '../engine/engine.js'
+import type { AcquireReply } from '../engine/operations.js'
+import { Busy, type Call } from './call.js'
+import { maybeApplied, unavailable } from './commands.js'
+import { HeldLease } from './lease.js'
+import { wrongType } from './look.js'
+import type { Runtime } from './runtime.js'
+import { acquireOperation } from './target.js'
+import { Tenure, wallOffset } from './tenure.js'
+
+/** Sends the acquire once. `void`: granted, but with no validity left; given back. */
+export async function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy | 'void'> {
+  const { clock, commands } = runtime
+  const passage = newPassage()
+  const wallOffsetMs = wallOffset(clock)
+  const leaseMs = leaseMsOf(runtime, call)
+  const deadlineMs = call.attemptDeadline(commands.timeoutMs)
+  let reply: AcquireReply
+  try {
+    const operation = acquireOperation(call.target, call.owner, { count: 1, leaseMs })
+    reply = await commands.send(operation, passage, {
+      deadlineMs,
+      keepAlive: true,
+      interrupt: call,
+    })
+  } catch (error) {
+    if (passage.sends > 0 && maybeApplied(error)) call.unsure = true
+    throw error
+  }
+  switch (reply.outcome) {
+    case 'granted':
+      return granted(runtime, call, {
+        sentAtMs: passage.firstSentAtMs,
+        wallOffsetMs,
+        ttlMs: leaseMs,
+        // Attempts that were surely answered leave no copy behind; any other may.
+        once: passage.once && !call.unsure,
+      })
+    case 'busy':
+      // Another copy of the attempt may still be on its way over an old link.
+      if (!passage.once) call.unsure = true
+      return new Busy({ holder: reply.holder, ttlMs: reply.ttlMs })
+    case 'foreign':
+      throw wrongType(call.target)
+    default:
+      // Only an owner that was ended before is refused; the next attempt has a new one.
+      renewOwner(runtime, call)
+      return 'void'
+  }
+}
+
+interface Grant {
+  readonly sentAtMs: number
+  readonly wallOffsetMs: number
+  readonly ttlMs: number
+  readonly once: boolean
+}
+
+function granted(runtime: Runtime, call: Call, grant: Grant): HeldLease | 'void' {
+  const { clock, settings, watchdog } = runtime
+  const { target, owner, options } = call
+  const tenure = new Tenure({
+    target,
+    owner,
+    once: grant.once,
+    clock,
+    drift: settings.clockDrift,
+    confirmation: grant,
+    onEnd: (ended) => {
+      watchdog.forget(ended)
+    },
+  })
+  if (tenure.doubtful || clock.now() >= tenure.deadlineMs) {
+    runtime.compensations.acquire(target, owner, grant.ttlMs)
+    renewOwner(runtime, call)
+    return 'void'
+  }
+  // From here on the lease is responsible for the owner.
+  call.unsure = false
+  const watched = options.leaseMs === undefined
+  const { minHoldMs, maxHoldMs } = options
+  return new HeldLease(runtime, { target, tenure, watched, minHoldMs, maxHoldMs })
+}
+
+/** The old owner is dead: its release was sent, or will be. */
+function renewOwner(runtime: Runtime, call: Call): void {
+  call.owner = runtime.newOwner()
+  call.unsure = false
+}
+
+/** The TTL that a grant of this call has. */
+export function leaseMsOf(runtime: Runtime, call: Call): number {
+  return call.options.leaseMs ?? runtime.settings.lockWatchdogTimeout
+}
+
+/** The error that the caller sees. */
+export function failure(call: Call, error: unknown): unknown {
+  if (call.fired) return call.reason
+  return error instanceof EngineError ? unavailable(error, call.target.title) : error
+}

@@ -1,0 +1,108 @@
+import { events } from '../diagnostics.js'
+import { attempt, failure, leaseMsOf } from './attempt.js'
+import { Busy, type Call } from './call.js'
+import { worthRetrying } from './commands.js'
+import type { Contest } from './contest.js'
+import { HeldLease } from './lease.js'
+import type { Runtime } from './runtime.js'
+
+/** One attempt, without queueing; a grant without validity left does not count as one. */
+export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
+  for (;;) {
+    let result: HeldLease | Busy | 'void'
+    try {
+      result = await attempt(runtime, call)
+    } catch (error) {
+      throw failure(call, error)
+    }
+    if (result !== 'void') return result
+    if (runtime.clock.now() >= call.startedMs + runtime.commands.timeoutMs) return new Busy(undefined)
+  }
+}
+
+/** Queues up behind the other callers of this process and waits for the lock. */
+export async function waitForLock(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
+  const contest = runtime.contest(call.target)
+  try {
+    if (!contest.join(call)) {
+      publishWait(call)
+      if (!(await contest.turn(call))) return ended(call, contest)
+    }
+    return await lead(runtime, call, contest)
+  } finally {
+    contest.leave(call)
+  }
+}
+
+/** The head of the queue: attempt, subscribe, attempt, sleep, and so on. */
+async function lead(runtime: Runtime, call: Call, contest: Contest): Promise<HeldLease | Busy> {
+  for (;;) {
+    if (contest.due) {
+      const sinceMs = runtime.clock.now()
+      // Before the attempt, not after: a hint that arrives meanwhile must not be lost.
+      contest.due = false
+      try {
+        const result = await attempt(runtime, call)
+        if (result instanceof HeldLease) {
+          contest.granted(leaseMsOf(runtime, call))
+          return result
+        }
+        if (result === 'void') contest.due = true
+        else noteBusy(call, contest, result)
+      } catch (error) {
+        contest.due = true
+        noteTrouble({ runtime, call, contest, sinceMs }, error)
+        if ((await contest.backOff(call)) === 'deadline') return ended(call, contest)
+      }
+      if (call.overdue) return ended(call, contest)
+      if (contest.due) continue
+    }
+    contest.listen()
+    if ((await contest.sleep(call)) === 'deadline') return ended(call, contest)
+  }
+}
+
+interface Attempted {
+  readonly runtime: Runtime
+  readonly call: Call
+  readonly contest: Contest
+  readonly sinceMs: number
+}
+
+/** Notes that an attempt was not served. @throws if another one is of no use, or the time for trying is over */
+function noteTrouble({ runtime, call, contest, sinceMs }: Attempted, error: unknown): void {
+  if (call.fired || !worthRetrying(error)) throw failure(call, error)
+  if (cutShort(runtime, call, sinceMs)) return
+  contest.troubled(error, sinceMs)
+  const lasted = runtime.clock.now() - (contest.troubleSinceMs ?? sinceMs)
+  if (call.options.waitTimeMs === Infinity && lasted >= runtime.settings.unavailableAfter)
+    throw failure(call, error)
+}
+
+function noteBusy(call: Call, contest: Contest, result: Busy): void {
+  const hinted = contest.due
+  if (call.seen === undefined) publishWait(call, result)
+  call.seen = result.seen
+  contest.busy(result.seen?.ttlMs ?? -1)
+  // The hint may be younger than the answer.
+  if (hinted) contest.due = true
+}
+
+/** The end of `waitTime` cut an attempt short before it could mean anything: what was seen before counts. */
+function cutShort(runtime: Runtime, call: Call, sinceMs: number): boolean {
+  if (call.seen === undefined || !call.overdue) return false
+  return runtime.clock.now() - sinceMs < Math.min(500, runtime.commands.timeoutMs)
+}
+
+/** The end of the waiting: the last cause decides. */
+function ended(call: Call, contest: Contest): Busy {
+  if (call.fired) throw failure(call, call.reason)
+  if (contest.trouble !== undefined) throw failure(call, contest.trouble)
+  return new Busy(call.seen)
+}
+
+function publishWait(call: Call, busy?: Busy): void {
+  if (!events.wait.hasSubscribers) return
+  const { holder, ttlMs: holderTtl } = busy?.seen ?? { holder: undefined, ttlMs: undefined }
+  events.wait.publish({ lock: call.target.title, holder, holderTtl })
+}
