@@ -54,7 +54,7 @@ function printThroughput({ result }: Throughput): boolean {
     for (const [contender, perRound] of Object.entries(rates)) {
       const floor = rates[`${contender.split(' ')[0] ?? ''} floor`] ?? perRound
       const ratios = perRound.map((rate, i) => rate / (floor[i] ?? rate))
-      const [low = 0, high = 0] = range(ratios)
+      const [low, high] = range(ratios)
       const ours = /Lock|Mutex/.test(contender)
       const aim = ours ? (AIMS[name] ?? 0) : undefined
       if (aim !== undefined && median(ratios) < aim) reached = false

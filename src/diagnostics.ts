@@ -2,23 +2,31 @@ import { channel, type Channel } from 'node:diagnostics_channel'
 import type { LossReason } from './errors.js'
 
 /** What every event tells. */
-export interface LockEvent {
+export interface NamedEvent {
   /** The name of the lock, as the caller gave it. */
   readonly lock: string
+}
+
+/** What events about one holder tell. */
+export interface LockEvent extends NamedEvent {
   /** The owner in Redis. */
   readonly owner: string
 }
 
+/** What events about the end of a call tell. */
+export interface WaitedEvent extends NamedEvent {
+  /** From the call to this event, in milliseconds. */
+  readonly waited: number
+}
+
 /** `holdfast:acquire:start`: a call begins. */
-export interface AcquireStartEvent {
-  readonly lock: string
+export interface AcquireStartEvent extends NamedEvent {
   /** What the call is ready to wait, in milliseconds; `Infinity`: until it is aborted. */
   readonly waitTime: number
 }
 
 /** `holdfast:acquire:wait`: the lock is busy and the call begins to wait. */
-export interface AcquireWaitEvent {
-  readonly lock: string
+export interface AcquireWaitEvent extends NamedEvent {
   /** The holder that was seen; undefined for one who joined a queue in its own process. */
   readonly holder: string | undefined
   /** The holder's TTL in milliseconds; -1: its key has none. */
@@ -26,29 +34,23 @@ export interface AcquireWaitEvent {
 }
 
 /** `holdfast:acquire:granted`. */
-export interface AcquireGrantedEvent extends LockEvent {
-  /** From the call to the grant, in milliseconds. */
-  readonly waited: number
+export interface AcquireGrantedEvent extends LockEvent, WaitedEvent {
+  /** How often the owner has entered now. */
   readonly holdCount: number
 }
 
 /** `holdfast:acquire:timeout`: `waitTime` is over. */
-export interface AcquireTimeoutEvent {
-  readonly lock: string
-  readonly waited: number
-}
+export type AcquireTimeoutEvent = WaitedEvent
 
 /** `holdfast:acquire:aborted`: the caller's signal, or closing, ended the waiting. */
-export interface AcquireAbortedEvent {
-  readonly lock: string
-  readonly waited: number
+export interface AcquireAbortedEvent extends WaitedEvent {
+  /** What the call rejects with. */
   readonly reason: unknown
 }
 
 /** `holdfast:acquire:failed`: the engine did not serve, or other data is under the name. */
-export interface AcquireFailedEvent {
-  readonly lock: string
-  readonly waited: number
+export interface AcquireFailedEvent extends WaitedEvent {
+  /** What the call rejects with. */
   readonly error: unknown
 }
 
@@ -60,17 +62,21 @@ export interface RenewOkEvent extends LockEvent {
 
 /** `holdfast:renew:failed`: a renewal got no answer; it is tried again until the lease ends. */
 export interface RenewFailedEvent extends LockEvent {
+  /** How much of the lease is left, in milliseconds. */
   readonly slack: number
+  /** Why. */
   readonly error: unknown
 }
 
 /** `holdfast:lost`: a lease ended without `release()`. */
 export interface LostEvent extends LockEvent {
+  /** Why. */
   readonly reason: LossReason
 }
 
 /** `holdfast:release`: a release is over. */
 export interface ReleaseEvent extends LockEvent {
+  /** What `release()` tells. */
   readonly outcome: ReleaseOutcome
   /** From the grant to the end of the release, in milliseconds. */
   readonly held: number
@@ -90,15 +96,13 @@ export type ReleaseOutcome =
   | 'unknown'
 
 /** `holdfast:wakeup`: a waiter is about to try again. */
-export interface WakeupEvent {
-  readonly lock: string
+export interface WakeupEvent extends NamedEvent {
   /** `message` from a release; `expiry` the holder's TTL is over; `poll` by time; `resync` messages may have been missed. */
   readonly cause: 'message' | 'poll' | 'expiry' | 'resync'
 }
 
 /** `holdfast:diagnosis`: something that works, but not as it should. */
-export interface DiagnosisEvent {
-  readonly lock: string
+export interface DiagnosisEvent extends NamedEvent {
   /**
    * `no-ttl` a holder's key has no TTL; `unannounced` the message of a release was refused;
    * `subscribe-failed` waiting by polling; `self-wait` a call waits for a lock that its own async tree
@@ -106,22 +110,35 @@ export interface DiagnosisEvent {
    * of unknown outcome is undone in the background.
    */
   readonly kind: 'no-ttl' | 'unannounced' | 'subscribe-failed' | 'self-wait' | 'renewal-late' | 'compensating'
+  /** The same in words. */
   readonly message: string
 }
 
 /** The payload of each diagnostics channel. */
 export interface HoldfastEvents {
+  /** A call begins. */
   'holdfast:acquire:start': AcquireStartEvent
+  /** It begins to wait. */
   'holdfast:acquire:wait': AcquireWaitEvent
+  /** It has the lock. */
   'holdfast:acquire:granted': AcquireGrantedEvent
+  /** Its `waitTime` is over. */
   'holdfast:acquire:timeout': AcquireTimeoutEvent
+  /** It was aborted. */
   'holdfast:acquire:aborted': AcquireAbortedEvent
+  /** It failed. */
   'holdfast:acquire:failed': AcquireFailedEvent
+  /** A lease was renewed. */
   'holdfast:renew:ok': RenewOkEvent
+  /** A renewal got no answer. */
   'holdfast:renew:failed': RenewFailedEvent
+  /** A lease was lost. */
   'holdfast:lost': LostEvent
+  /** A release is over. */
   'holdfast:release': ReleaseEvent
+  /** A waiter tries again. */
   'holdfast:wakeup': WakeupEvent
+  /** Something works, but not as it should. */
   'holdfast:diagnosis': DiagnosisEvent
 }
 

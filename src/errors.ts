@@ -50,7 +50,9 @@ export class WaitTimeoutError extends HoldfastError {
 
 /** What is known about a command without a reply. */
 export interface UnavailableWhy {
+  /** Whether it may have been executed. */
   readonly outcome: 'unknown' | 'not-applied'
+  /** The client's or server's own error. */
   readonly cause?: unknown
 }
 

@@ -10,10 +10,12 @@ export type {
   HoldfastEvents,
   LockEvent,
   LostEvent,
+  NamedEvent,
   ReleaseEvent,
   ReleaseOutcome,
   RenewFailedEvent,
   RenewOkEvent,
+  WaitedEvent,
   WakeupEvent,
 } from './diagnostics.js'
 export {
@@ -27,10 +29,18 @@ export {
   WrongTypeError,
   type HoldfastErrorCode,
   type LossReason,
+  type UnavailableWhy,
 } from './errors.js'
 export { Holdfast, type CloseOptions, type HoldfastStats } from './holdfast.js'
 export type { Lease } from './lease/lease.js'
-export type { CountingLock, ExclusiveLock, TryUsingResult, UnderLease } from './locks/holder-lock.js'
+export type {
+  Acquired,
+  CountingLock,
+  ExclusiveLock,
+  NotAcquired,
+  TryUsingResult,
+  UnderLease,
+} from './locks/holder-lock.js'
 export type { Lock, LockOptions } from './locks/lock.js'
 export type { Mutex } from './locks/mutex.js'
-export type { AcquireOptions, HoldfastOptions } from './options.js'
+export type { AcquireDefaults, AcquireOptions, HoldfastOptions } from './options.js'

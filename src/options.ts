@@ -1,5 +1,13 @@
 import { systemClock, type Clock } from './clock.js'
 
+/** What acquiring uses where the call says nothing. */
+export interface AcquireDefaults {
+  /** For `acquire` and `using`. @defaultValue `Infinity` */
+  readonly waitTime?: number | undefined
+  /** @defaultValue none: the watchdog keeps locks alive */
+  readonly leaseTime?: number | undefined
+}
+
 /** Settings of a `Holdfast`. All times are milliseconds. */
 export interface HoldfastOptions {
   /** Put before every name. @defaultValue `''` */
@@ -18,9 +26,8 @@ export interface HoldfastOptions {
   readonly clockDrift?: number | undefined
   /** How waiters hear of releases: a connection of our own, opened with the first waiter; none (they poll); or a client of yours that only subscribes. @defaultValue `'auto'` */
   readonly subscriber?: 'auto' | 'off' | object | undefined
-  /** What acquiring uses where the call says nothing. */
-  readonly defaults?:
-    { readonly waitTime?: number | undefined; readonly leaseTime?: number | undefined } | undefined
+  /** What acquiring uses where the call says nothing; `waitTime` is for `acquire` and `using` only. */
+  readonly defaults?: AcquireDefaults | undefined
   /** For tests: where time comes from. @defaultValue the machine's clocks */
   readonly clock?: Clock | undefined
 }
@@ -132,10 +139,10 @@ export function resolveHoldfastOptions(options: HoldfastOptions = {}): ResolvedH
 export function resolveAcquireOptions(
   options: AcquireOptions | undefined,
   settings: ResolvedHoldfastOptions,
-  waitTimeMs: number,
+  trying: boolean,
 ): ResolvedAcquireOptions {
   if (options === undefined && settings.waitTime === undefined && settings.leaseTime === undefined)
-    return waitTimeMs === 0 ? plainTry(settings) : plainAcquire(settings)
+    return trying ? plainTry(settings) : plainAcquire(settings)
   const given = options ?? {}
   refuseUnknown(given, ACQUIRE_KEYS, 'acquire options')
   const leaseMs = duration(given.leaseTime, 'leaseTime', FROM_ONE) ?? settings.leaseTime
@@ -145,7 +152,8 @@ export function resolveAcquireOptions(
       `minHold must not exceed leaseTime (${String(leaseMs)}), but is ${String(minHoldMs)}`,
     )
   return {
-    waitTimeMs: duration(given.waitTime, 'waitTime', TO_INFINITY) ?? settings.waitTime ?? waitTimeMs,
+    waitTimeMs:
+      duration(given.waitTime, 'waitTime', TO_INFINITY) ?? (trying ? 0 : (settings.waitTime ?? Infinity)),
     leaseMs,
     signal: given.signal === undefined ? undefined : abortSignal(given.signal),
     within: given.within,
@@ -263,7 +271,14 @@ function subscriberOption(value: unknown): 'auto' | 'off' | object {
 }
 
 function abortSignal(value: unknown): AbortSignal {
-  if (value instanceof AbortSignal) return value
+  // By shape: test environments bring classes of their own.
+  const shape = value as Partial<AbortSignal> | null
+  if (
+    typeof shape === 'object' &&
+    typeof shape?.aborted === 'boolean' &&
+    typeof shape.addEventListener === 'function'
+  )
+    return value as AbortSignal
   throw new TypeError(`signal must be an AbortSignal, but is ${describe(value)}`)
 }
 

@@ -26,7 +26,7 @@ export interface Request {
  */
 export async function acquire(runtime: Runtime, request: Request): Promise<HeldLease | Busy> {
   const { target, options } = request
-  options.signal?.throwIfAborted()
+  if (options.signal?.aborted === true) throw options.signal.reason
   const parent = enclosing(runtime, request)
   if (runtime.closing && parent === undefined) throw new ClosedError(target.title)
   if (events.start.hasSubscribers) events.start.publish({ lock: target.title, waitTime: options.waitTimeMs })
@@ -48,7 +48,7 @@ function enclosing(runtime: Runtime, { target, options, reentrant }: Request): H
   const { within } = options
   if (within !== undefined) return explicitParent(target, within, reentrant)
   const lease = runtime.scope.find(target)
-  if (!(lease instanceof HeldLease)) return undefined
+  if (lease === undefined) return undefined
   if (!reentrant) throw new SelfHeldError(target.title, 'this kind of lock does not re-enter')
   return lease
 }

@@ -27,8 +27,6 @@ export interface Lease extends AsyncDisposable {
   readonly holdCount: number
   /** Aborts when the lease is lost, with a `LeaseLostError` as reason. A normal release does not abort it. */
   readonly signal: AbortSignal
-  /** Whether the lease can be entered: neither released nor lost. */
-  readonly live: boolean
   /** Does nothing while held. @throws LeaseLostError when lost, NotHeldError when released */
   assertHeld(): void
   /**
@@ -97,6 +95,7 @@ export class HeldLease implements Lease, TenureMember {
     return this.tenure.owner
   }
 
+  /** Whether the lease can be entered: neither released nor lost. */
   get live(): boolean {
     return this.#released === undefined && this.tenure.state === 'held'
   }

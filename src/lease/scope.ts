@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Lease } from './lease.js'
+import type { HeldLease } from './lease.js'
 import type { Target } from './target.js'
 
 /**
@@ -11,7 +11,7 @@ export interface ScopeNode {
   readonly kind: 'entered' | 'bare'
   readonly target: Target
   /** Undefined while a bare acquire has not been granted. */
-  lease: Lease | undefined
+  lease: HeldLease | undefined
   /** Where `acquire()` was called. */
   readonly site: CallSite | undefined
 }
@@ -53,7 +53,7 @@ export class Scope {
   }
 
   /** The innermost live lease of the same lock that the running code is inside of. */
-  find(target: Target): Lease | undefined {
+  find(target: Target): HeldLease | undefined {
     for (let node = this.current; node !== undefined; node = node.parent) {
       if (node.kind === 'entered' && sameLock(node.target, target) && node.lease?.live === true)
         return node.lease
@@ -62,7 +62,7 @@ export class Scope {
   }
 
   /** Runs a callback inside a lease. */
-  enter<T>(lease: Lease, target: Target, callback: () => T): T {
+  enter<T>(lease: HeldLease, target: Target, callback: () => T): T {
     const node: ScopeNode = { parent: alive(this.current), kind: 'entered', target, lease, site: undefined }
     return this.#storage.run(node, callback)
   }

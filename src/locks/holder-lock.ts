@@ -12,7 +12,21 @@ import { describe, resolveAcquireOptions, type AcquireOptions } from '../options
 export type UnderLease<T> = (lease: Lease) => T | PromiseLike<T>
 
 /** What `tryUsing` answers. */
-export type TryUsingResult<T> = { readonly acquired: true; readonly value: T } | { readonly acquired: false }
+export type TryUsingResult<T> = Acquired<T> | NotAcquired
+
+/** The callback ran. */
+export interface Acquired<T> {
+  /** The lock was ours. */
+  readonly acquired: true
+  /** What the callback returned. */
+  readonly value: T
+}
+
+/** Somebody else had the lock; the callback did not run. */
+export interface NotAcquired {
+  /** The lock was busy. */
+  readonly acquired: false
+}
 
 /** Acquiring and looking, the same for every lock with one holder at a time. */
 export interface ExclusiveLock {
@@ -34,9 +48,11 @@ export interface ExclusiveLock {
    * @throws what the callback throws; LeaseLostError with the callback's `value` if the lease was lost; what `acquire` throws
    */
   using<T>(callback: UnderLease<T>): Promise<T>
+  /** The same with options. */
   using<T>(options: AcquireOptions, callback: UnderLease<T>): Promise<T>
   /** `using` if the lock can be had at once, or within `waitTime`. @throws as `using`, but not when busy */
   tryUsing<T>(callback: UnderLease<T>): Promise<TryUsingResult<T>>
+  /** The same with options. */
   tryUsing<T>(options: AcquireOptions, callback: UnderLease<T>): Promise<TryUsingResult<T>>
   /** Whether anybody holds the lock. Asks the primary. @throws UnavailableError, WrongTypeError */
   isLocked(): Promise<boolean>
@@ -74,21 +90,21 @@ export class HolderLock implements CountingLock {
   }
 
   acquire(options?: AcquireOptions): Promise<Lease> {
-    return this.#bare(options, Infinity, (result) => {
+    return this.#bare(options, false, (result) => {
       if (result instanceof Busy) throw this.#timeout(result, options)
       return result
     })
   }
 
   tryAcquire(options?: AcquireOptions): Promise<Lease | null> {
-    return this.#bare(options, 0, (result) => (result instanceof Busy ? null : result))
+    return this.#bare(options, true, (result) => (result instanceof Busy ? null : result))
   }
 
   using<T>(callback: UnderLease<T>): Promise<T>
   using<T>(options: AcquireOptions, callback: UnderLease<T>): Promise<T>
   async using<T>(first: AcquireOptions | UnderLease<T>, second?: UnderLease<T>): Promise<T> {
     const { options, callback } = argumentsOf(first, second)
-    const result = await this.#acquire(options, Infinity)
+    const result = await this.#acquire(options, false)
     if (result instanceof Busy) throw this.#timeout(result, options)
     return runUnder(result, callback)
   }
@@ -100,7 +116,7 @@ export class HolderLock implements CountingLock {
     second?: UnderLease<T>,
   ): Promise<TryUsingResult<T>> {
     const { options, callback } = argumentsOf(first, second)
-    const result = await this.#acquire(options, 0)
+    const result = await this.#acquire(options, true)
     if (result instanceof Busy) return { acquired: false }
     return { acquired: true, value: await runUnder(result, callback) }
   }
@@ -133,13 +149,13 @@ export class HolderLock implements CountingLock {
   // Not async: the note has to be made in the caller's own turn.
   #bare<R>(
     options: AcquireOptions | undefined,
-    waitTimeMs: number,
+    trying: boolean,
     convert: (result: HeldLease | Busy) => R,
   ): Promise<R> {
     const { scope, clock } = this.#runtime
     const node = scope.current
     const note = scope.noteBare(this.#target, clock.now())
-    return this.#acquire(options, waitTimeMs, { node, site: note?.site }).then((result) => {
+    return this.#acquire(options, trying, { node, site: note?.site }).then((result) => {
       if (note !== undefined && !(result instanceof Busy)) note.lease = result
       return convert(result)
     })
@@ -147,11 +163,11 @@ export class HolderLock implements CountingLock {
 
   #acquire(
     options: AcquireOptions | undefined,
-    waitTimeMs: number,
+    trying: boolean,
     from: Origin = { node: this.#runtime.scope.current, site: undefined },
   ): Promise<HeldLease | Busy> {
     try {
-      const resolved = resolveAcquireOptions(options, this.#runtime.settings, waitTimeMs)
+      const resolved = resolveAcquireOptions(options, this.#runtime.settings, trying)
       return acquire(this.#runtime, {
         target: this.#target,
         options: resolved,
@@ -164,7 +180,7 @@ export class HolderLock implements CountingLock {
   }
 
   #timeout({ seen }: Busy, options: AcquireOptions | undefined): WaitTimeoutError {
-    const { waitTimeMs } = resolveAcquireOptions(options, this.#runtime.settings, Infinity)
+    const { waitTimeMs } = resolveAcquireOptions(options, this.#runtime.settings, false)
     return new WaitTimeoutError(this.name, waitTimeMs, seen)
   }
 }

@@ -97,7 +97,10 @@ export interface SubscriberEvents {
 
 /** A connection of our own that only subscribes. */
 export interface SubscriberPort {
-  /** Resolves when the server has confirmed; rejects when it refused (ACL) or the link failed. */
+  /**
+   * Resolves when the server has confirmed; rejects when it refused (ACL) or the link failed. After a
+   * failed link the channel stays wanted until {@link unsubscribe}: the next `onResync` includes it.
+   */
   subscribe(channel: string): Promise<void>
   /** Best effort; never rejects. */
   unsubscribe(channel: string): Promise<void>
