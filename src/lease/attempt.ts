@@ -1,4 +1,4 @@
-import { EngineError, newPassage } from '../engine/engine.js'
+import { EngineError, newPassage, type Passage } from '../engine/engine.js'
 import type { AcquireReply } from '../engine/operations.js'
 import { Busy, type Call } from './call.js'
 import { maybeApplied, unavailable } from './commands.js'
@@ -9,37 +9,41 @@ import { acquireOperation } from './target.js'
 import { Tenure, wallOffset } from './tenure.js'
 
 /** Sends the acquire once. `void`: granted, but with no validity left; given back. */
-export async function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy | 'void'> {
+export function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy | 'void'> {
   const { clock, commands } = runtime
   const passage = newPassage()
   const wallOffsetMs = wallOffset(clock)
-  const leaseMs = leaseMsOf(runtime, call)
+  const ttlMs = leaseMsOf(runtime, call)
   const deadlineMs = call.attemptDeadline(commands.timeoutMs)
-  let reply: AcquireReply
-  try {
-    const operation = acquireOperation(call.target, call.owner, { count: 1, leaseMs })
-    reply = await commands.send(operation, passage, {
-      deadlineMs,
-      keepAlive: true,
-      interrupt: call,
-    })
-  } catch (error) {
-    if (passage.sends > 0 && maybeApplied(error)) call.unsure = true
-    throw error
-  }
+  const operation = acquireOperation(call.target, call.owner, { count: 1, leaseMs: ttlMs })
+  return commands.send(operation, passage, { deadlineMs, keepAlive: true, interrupt: call }).then(
+    (reply) => answered(runtime, call, { reply, passage, wallOffsetMs, ttlMs }),
+    (error: unknown) => {
+      if (passage.sends > 0 && maybeApplied(error)) call.unsure = true
+      throw error
+    },
+  )
+}
+
+interface Answer {
+  readonly reply: AcquireReply
+  readonly passage: Passage
+  readonly wallOffsetMs: number
+  readonly ttlMs: number
+}
+
+function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Busy | 'void' {
+  const { reply, passage, wallOffsetMs, ttlMs } = answer
   switch (reply.outcome) {
-    case 'granted':
-      return granted(runtime, call, {
-        sentAtMs: passage.firstSentAtMs,
-        wallOffsetMs,
-        ttlMs: leaseMs,
-        // Attempts that were surely answered leave no copy behind; any other may.
-        once: passage.once && !call.unsure,
-      })
+    case 'granted': {
+      // Attempts that were surely answered leave no copy behind; any other may.
+      const once = passage.once && !call.unsure
+      return granted(runtime, call, { sentAtMs: passage.firstSentAtMs, wallOffsetMs, ttlMs, once })
+    }
     case 'busy':
       // Another copy of the attempt may still be on its way over an old link.
       if (!passage.once) call.unsure = true
-      return new Busy({ holder: reply.holder, ttlMs: reply.ttlMs })
+      return new Busy(reply)
     case 'foreign':
       throw wrongType(call.target)
     default:

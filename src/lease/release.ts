@@ -1,10 +1,10 @@
 import { diagnose, type ReleaseOutcome } from '../diagnostics.js'
 import { newPassage, type Passage } from '../engine/engine.js'
 import type { LeaveReply, ReleaseReply } from '../engine/operations.js'
-import { maybeApplied, nextPause, worthRetrying } from './commands.js'
+import { maybeApplied, nextPause, worthRetrying, type CommandTerms } from './commands.js'
 import { ENTOMB_MS } from './compensation.js'
 import type { Runtime } from './runtime.js'
-import { releaseOperation } from './target.js'
+import { releaseOperation, type ReleaseTerms } from './target.js'
 import type { Tenure } from './tenure.js'
 
 const RETRY_MS = 50
@@ -61,27 +61,47 @@ async function leave(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutcome> 
   }
 }
 
-async function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<ReleaseOutcome> {
+function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<ReleaseOutcome> {
   const { commands, clock } = runtime
   const terms = {
-    keepMs: Math.max(0, Math.ceil(tenure.keepUntilMs - clock.now())),
+    keepMs: tenure.keepUntilMs === 0 ? 0 : Math.max(0, Math.ceil(tenure.keepUntilMs - clock.now())),
     entombMs: tenure.once && !tenure.frozen ? 0 : ENTOMB_MS,
   }
   const operation = releaseOperation(tenure.target, tenure.owner, terms)
-  const deadlineMs = clock.now() + commands.timeoutMs
   const passage = newPassage()
+  const ending = { runtime, tenure, terms, operation, passage }
+  const send = { deadlineMs: clock.now() + commands.timeoutMs, keepAlive }
+  return commands.send(operation, passage, send).then(
+    (reply) => judge(tenure, reply, passage),
+    (error: unknown) => persist(ending, send, error),
+  )
+}
+
+interface Ending {
+  readonly runtime: Runtime
+  readonly tenure: Tenure
+  readonly terms: ReleaseTerms
+  readonly operation: ReturnType<typeof releaseOperation>
+  readonly passage: Passage
+}
+
+/** Tries again while it is certain that nothing was applied; then goes on in the background. */
+async function persist(ending: Ending, send: CommandTerms, first: unknown): Promise<ReleaseOutcome> {
+  const { runtime, tenure, terms, operation, passage } = ending
+  const { commands, clock } = runtime
+  let error = first
   for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
-    try {
-      const reply = await commands.send(operation, passage, { deadlineMs, keepAlive })
-      return judge(tenure, reply, passage)
-    } catch (error) {
-      const hopeless = !worthRetrying(error) || clock.now() + pauseMs >= deadlineMs
-      if (hopeless || maybeApplied(error)) {
-        runtime.compensations.release(tenure, terms)
-        return 'unknown'
-      }
+    const hopeless = !worthRetrying(error) || clock.now() + pauseMs >= send.deadlineMs
+    if (hopeless || maybeApplied(error)) {
+      runtime.compensations.release(tenure, terms)
+      return 'unknown'
     }
-    await commands.pause(pauseMs, keepAlive)
+    await commands.pause(pauseMs, send.keepAlive)
+    try {
+      return judge(tenure, await commands.send(operation, passage, send), passage)
+    } catch (again) {
+      error = again
+    }
   }
 }
 

@@ -20,46 +20,38 @@ export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLea
   }
 }
 
-/** Queues up behind the other callers of this process and waits for the lock. */
-export async function waitForLock(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
+/**
+ * Queues up behind the other callers of this process and waits for the lock. Nearly always there is nobody and the
+ * first attempt is granted, so that path goes through as few promises as it can.
+ */
+export function waitForLock(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
   const contest = runtime.contest(call.target)
-  try {
-    if (!contest.join(call)) {
-      publishWait(call)
-      if (!(await contest.turn(call))) return ended(call, contest)
-    }
-    return await lead(runtime, call, contest)
-  } finally {
-    contest.leave(call)
-  }
+  if (!contest.join(call)) return queueUp(runtime, call, contest)
+  const sinceMs = runtime.clock.now()
+  return tryAsHead(runtime, call, contest).then(
+    (result) => {
+      if (!(result instanceof HeldLease)) return lead({ runtime, call, contest, sinceMs }, { result })
+      contest.leave(call)
+      return result
+    },
+    (error: unknown) => lead({ runtime, call, contest, sinceMs }, { error }),
+  )
 }
 
-/** The head of the queue: attempt, subscribe, attempt, sleep, and so on. */
-async function lead(runtime: Runtime, call: Call, contest: Contest): Promise<HeldLease | Busy> {
-  for (;;) {
-    if (contest.due) {
-      const sinceMs = runtime.clock.now()
-      // Before the attempt, not after: a hint that arrives meanwhile must not be lost.
-      contest.due = false
-      try {
-        const result = await attempt(runtime, call)
-        if (result instanceof HeldLease) {
-          contest.granted(leaseMsOf(runtime, call))
-          return result
-        }
-        if (result === 'void') contest.due = true
-        else noteBusy(call, contest, result)
-      } catch (error) {
-        contest.due = true
-        noteTrouble({ runtime, call, contest, sinceMs }, error)
-        if ((await contest.backOff(call)) === 'deadline') return ended(call, contest)
-      }
-      if (call.overdue) return ended(call, contest)
-      if (contest.due) continue
-    }
-    contest.listen()
-    if ((await contest.sleep(call)) === 'deadline') return ended(call, contest)
-  }
+async function queueUp(runtime: Runtime, call: Call, contest: Contest): Promise<HeldLease | Busy> {
+  publishWait(call)
+  if (await contest.turn(call)) return lead({ runtime, call, contest, sinceMs: 0 })
+  contest.leave(call)
+  return ended(call, contest)
+}
+
+function tryAsHead(runtime: Runtime, call: Call, contest: Contest): Promise<HeldLease | Busy | 'void'> {
+  // Before the attempt, not after: a hint that arrives meanwhile must not be lost.
+  contest.due = false
+  return attempt(runtime, call).then((result) => {
+    if (result instanceof HeldLease) contest.granted(leaseMsOf(runtime, call))
+    return result
+  })
 }
 
 interface Attempted {
@@ -67,6 +59,48 @@ interface Attempted {
   readonly call: Call
   readonly contest: Contest
   readonly sinceMs: number
+}
+
+type Outcome = { readonly result: Busy | 'void' } | { readonly error: unknown }
+
+/** The head of the queue: attempt, subscribe, attempt, sleep, and so on. `first` is an attempt that was made already. */
+async function lead(attempted: Attempted, first?: Outcome): Promise<HeldLease | Busy> {
+  const { call, contest } = attempted
+  try {
+    for (let outcome = first; ; outcome = undefined) {
+      if (contest.due || outcome !== undefined) {
+        const result = await judged(attempted, outcome)
+        if (result instanceof HeldLease) return result
+        if (result === 'over' || call.overdue) return ended(call, contest)
+        if (contest.due) continue
+      }
+      contest.listen()
+      if ((await contest.sleep(call)) === 'deadline') return ended(call, contest)
+    }
+  } finally {
+    contest.leave(call)
+  }
+}
+
+/** Attempts, unless that was done before, and draws the conclusions for the queue. */
+async function judged(
+  attempted: Attempted,
+  outcome: Outcome | undefined,
+): Promise<HeldLease | 'goOn' | 'over'> {
+  const { runtime, call, contest } = attempted
+  const sinceMs = outcome === undefined ? runtime.clock.now() : attempted.sinceMs
+  try {
+    if (outcome !== undefined && 'error' in outcome) throw outcome.error
+    const result = outcome === undefined ? await tryAsHead(runtime, call, contest) : outcome.result
+    if (result instanceof HeldLease) return result
+    if (result === 'void') contest.due = true
+    else noteBusy(call, contest, result)
+    return 'goOn'
+  } catch (error) {
+    contest.due = true
+    noteTrouble({ ...attempted, sinceMs }, error)
+    return (await contest.backOff(call)) === 'deadline' ? 'over' : 'goOn'
+  }
 }
 
 /** Notes that an attempt was not served. @throws if another one is of no use, or the time for trying is over */

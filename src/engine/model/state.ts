@@ -71,7 +71,7 @@ export function entombed(
 
 /** The remaining TTL as Redis tells it: -1 for a key without one. */
 export function ttlOf(state: KeyState, nowMs: number): number {
-  return state.expiresAtMs === Infinity ? -1 : state.expiresAtMs - nowMs
+  return state.expiresAtMs === Infinity ? -1 : Math.ceil(state.expiresAtMs - nowMs)
 }
 
 /** The state without a value. */
