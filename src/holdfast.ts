@@ -158,7 +158,7 @@ function inMemory(name: string, clock: Clock | undefined): PreparedBacking {
 }
 
 function onClient(client: unknown, settings: ResolvedHoldfastOptions): Backing {
-  const port = createPort(client)
+  const port = createPort(client, settings.clock)
   if (port.readiness === 'subscriber')
     throw new TypeError(
       'The client is in subscriber mode: pass one that takes commands (Holdfast opens its subscriber itself)',

@@ -22,6 +22,7 @@ export class Deadlines {
   #last: Waiting | undefined
   #keepingAlive = 0
   #timer: Timer | undefined
+  #timerAtMs = Infinity
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -39,7 +40,7 @@ export class Deadlines {
     else this.#last.after = waiting
     this.#last = waiting
     if (waiting.keepAlive) this.#count(1)
-    if (this.#timer === undefined) this.#arm(waiting)
+    if (this.#timer === undefined || waiting.deadlineMs < this.#timerAtMs) this.#arm(waiting)
   }
 
   /** Takes one out. */
@@ -57,6 +58,8 @@ export class Deadlines {
   // The timer stays when its command is done: it fires once in a time-out's length, finds nothing, and rests.
   #arm(first: Waiting): void {
     const delayMs = Math.max(0, first.deadlineMs - this.#clock.now())
+    this.#timer?.cancel()
+    this.#timerAtMs = first.deadlineMs
     this.#timer = this.#clock.setTimer(
       () => {
         this.#timer = undefined

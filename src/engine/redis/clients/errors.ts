@@ -61,37 +61,40 @@ export function toPortError(call: FailedCall): PortError {
 
 /** The error for a reply of `QUEUED`. */
 export function queuedInTransaction(): PortError {
-  return new PortError('refused', 'unknown', QUEUED_HINT)
+  return new PortError(QUEUED_HINT, { kind: 'refused', outcome: 'unknown' })
 }
 
 /** The error for a call that was given up before it was sent. */
 export function abandonedCall(unbroken: boolean, cause?: unknown): PortError {
   const outcome = unbroken ? 'not-applied' : 'unknown'
-  return new PortError('abandoned', outcome, 'The call was given up before it was sent', cause)
+  return new PortError('The call was given up before it was sent', { kind: 'abandoned', outcome, cause })
 }
 
 /** The error for a subscriber that is closed. */
 export function subscriberClosed(): PortError {
-  return new PortError('closed', 'not-applied', 'The subscriber is closed')
+  return new PortError('The subscriber is closed', { kind: 'closed', outcome: 'not-applied' })
 }
 
 function clientFailure(error: unknown): PortError {
   const message = messageOf(error)
   const kind = NEVER_SENT.get(message)
-  if (kind !== undefined) return new PortError(kind, 'not-applied', message, error)
-  return new PortError(
-    'connection',
-    'unknown',
-    message === '' ? 'The client gave the command up' : message,
-    error,
-  )
+  if (kind !== undefined) return new PortError(message, { kind, outcome: 'not-applied', cause: error })
+  return new PortError(message === '' ? 'The client gave the command up' : message, {
+    kind: 'connection',
+    outcome: 'unknown',
+    cause: error,
+  })
 }
 
 function serverFailure(code: string, { error, unbroken, cluster }: FailedCall): PortError {
   const message = messageOf(error)
   const applied = IN_SCRIPT.test(message) && !BEFORE_ANY_WRITE.has(code)
   const outcome = unbroken && !applied ? 'not-applied' : 'unknown'
-  return new PortError(kindOf(code, message, cluster), outcome, withHint(code, message, cluster), error)
+  return new PortError(withHint(code, message, cluster), {
+    kind: kindOf(code, message, cluster),
+    outcome,
+    cause: error,
+  })
 }
 
 function kindOf(code: string, message: string, cluster: boolean): PortErrorKind {

@@ -153,7 +153,7 @@ function whenSettled(client: NodeRedisClient): Promise<void> {
 async function originalOf(source: AnyNodeRedis): Promise<NodeRedisClient> {
   if (isSingle(source)) return source
   if (isPool(source)) return source.execute((client) => client.duplicate({}))
-  if (!isCluster(source)) throw new PortError('refused', 'not-applied', SENTINEL_HINT)
+  if (!isCluster(source)) throw new PortError(SENTINEL_HINT, { kind: 'refused', outcome: 'not-applied' })
   const node = source.masters[Math.floor(Math.random() * source.masters.length)]
   if (node === undefined) throw new Error('No node of the cluster is known yet')
   return source.nodeClient(node)

@@ -61,6 +61,13 @@ export type PortErrorKind =
   /** Not sent, because the engine had abandoned the call. */
   | 'abandoned'
 
+/** What is known about a failed call. */
+export interface PortTrouble {
+  readonly kind: PortErrorKind
+  readonly outcome: 'not-applied' | 'unknown'
+  readonly cause?: unknown
+}
+
 /** A failed call: the kind, whether the server may have executed it, and the client's own error as `cause`. */
 export class PortError extends Error {
   override readonly name: string = 'PortError'
@@ -68,7 +75,7 @@ export class PortError extends Error {
   /** `not-applied`: the server surely did not execute it. `unknown`: it may have, or may still. */
   readonly outcome: 'not-applied' | 'unknown'
 
-  constructor(kind: PortErrorKind, outcome: 'not-applied' | 'unknown', message: string, cause?: unknown) {
+  constructor(message: string, { kind, outcome, cause }: PortTrouble) {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
     this.outcome = outcome

@@ -19,23 +19,27 @@ export interface ScriptLink {
 }
 
 /** Sends EVALSHA, and EVAL upon NOSCRIPT. The first command goes out in the same tick. */
-export async function runScript(link: ScriptLink, call: ScriptCall, passage: Passage): Promise<RawReply> {
+export function runScript(link: ScriptLink, call: ScriptCall, passage: Passage): Promise<RawReply> {
   const unsent = passage.sends === 0
   const epoch = link.epoch
   passage.once = false
-  if (passage.abandoned) throw abandonedCall(unsent)
-  try {
-    markSent(link, passage)
-    const reply = await link.evalsha(call)
-    passage.once = unsent && link.epoch === epoch
-    return decoded(link, reply)
-  } catch (error) {
+  if (passage.abandoned) return Promise.reject(abandonedCall(unsent))
+  const failed = (error: unknown): Promise<RawReply> => {
     const code = replyCode(error)
     // A reply, and be it an error, over the link that the call went out on: it was sent no second time.
     const unbroken = code !== undefined && link.epoch === epoch
     passage.once = unsent && unbroken
-    if (code !== 'NOSCRIPT') throw failure(link, error, unbroken)
+    if (code !== 'NOSCRIPT') return Promise.reject(failure(link, error, unbroken))
     return runText({ link, call, passage, epoch, noScript: error })
+  }
+  try {
+    markSent(link, passage)
+    return link.evalsha(call).then((reply) => {
+      passage.once = unsent && link.epoch === epoch
+      return decoded(link, reply)
+    }, failed)
+  } catch (error) {
+    return failed(error)
   }
 }
 
@@ -86,10 +90,9 @@ function failure(link: ScriptLink, error: unknown, unbroken: boolean): PortError
 
 function notReady(unbroken: boolean, cause: unknown): PortError {
   const outcome = unbroken ? 'not-applied' : 'unknown'
-  return new PortError(
-    'connection',
+  return new PortError('The link went down before the script could be sent in full', {
+    kind: 'connection',
     outcome,
-    'The link went down before the script could be sent in full',
     cause,
-  )
+  })
 }
