@@ -186,7 +186,7 @@ export class Contest {
     const { pollMs } = call.options
     const polling = !this.#live || this.target.family === 'mutex'
     const pauseMs = polling ? Math.min(this.#nextPoll(), pollMs ?? Infinity) : (pollMs ?? CAP_MS)
-    const expiryMs = this.#ttlMs > 0 ? Math.max(this.#ttlMs + 1, this.#floorMs) : Infinity
+    const expiryMs = this.#ttlMs >= 0 ? Math.max(this.#ttlMs + 1, this.#floorMs) : Infinity
     return expiryMs < pauseMs ? { ms: expiryMs, cause: 'expiry' } : { ms: pauseMs, cause: 'poll' }
   }
 

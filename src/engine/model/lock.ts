@@ -38,7 +38,7 @@ const FOREIGN: ForeignReply = { outcome: 'foreign' }
 export function acquire(before: KeyState, operation: LockAcquire, nowMs: number): Step<AcquireReply> {
   const state = at(before, nowMs)
   const { owner, count, leaseMs } = operation
-  if (foreign(state)) return unchanged(state, FOREIGN)
+  if (wrongType(state)) return unchanged(state, FOREIGN)
   const counts = countsOf(state)
   const held = counts.get(owner)
   if (held !== undefined) {
@@ -47,6 +47,7 @@ export function acquire(before: KeyState, operation: LockAcquire, nowMs: number)
   }
   if (count > 1) return unchanged(state, { outcome: 'lost' })
   if (state.tombstones.has(owner)) return unchanged(state, { outcome: 'dead' })
+  if (foreign(state)) return unchanged(state, FOREIGN)
   const [holder] = counts.keys()
   if (holder !== undefined) return unchanged(state, { outcome: 'busy', ttlMs: ttlOf(state, nowMs), holder })
   const taken = { ...withCount(state, owner, 1), expiresAtMs: nowMs + leaseMs }
@@ -56,7 +57,7 @@ export function acquire(before: KeyState, operation: LockAcquire, nowMs: number)
 /** Lowers the hold count; the TTL stays. */
 export function leave(before: KeyState, operation: LockLeave, nowMs: number): Step<LeaveReply> {
   const state = at(before, nowMs)
-  if (foreign(state)) return unchanged(state, FOREIGN)
+  if (wrongType(state)) return unchanged(state, FOREIGN)
   const held = countsOf(state).get(operation.owner)
   if (held === undefined) return unchanged(state, absent(state))
   const next = held > operation.count ? withCount(state, operation.owner, operation.count) : state
@@ -66,7 +67,7 @@ export function leave(before: KeyState, operation: LockLeave, nowMs: number): St
 /** Ends an owner, whatever its count. */
 export function release(before: KeyState, operation: Release<string>, nowMs: number): Step<ReleaseReply> {
   const state = at(before, nowMs)
-  if (foreign(state)) return unchanged(state, FOREIGN)
+  if (wrongType(state)) return unchanged(state, FOREIGN)
   const { owner, keepMs } = operation
   const buried = entombed(state, operation, nowMs)
   if (!countsOf(state).has(owner)) return unchanged(buried, absent(state))
@@ -97,7 +98,7 @@ export function inspect(before: KeyState, _operation: Inspect<string>, nowMs: nu
 /** Takes the lock from the owners that were seen. */
 export function force(before: KeyState, operation: Force<string>, nowMs: number): Step<ForceReply> {
   const state = at(before, nowMs)
-  if (foreign(state)) return unchanged(state, FOREIGN)
+  if (wrongType(state)) return unchanged(state, FOREIGN)
   const counts = countsOf(state)
   const seen = operation.owners.filter((owner) => counts.has(owner))
   if (seen.length === 0) return unchanged(state, { outcome: 'none' })
@@ -106,6 +107,10 @@ export function force(before: KeyState, operation: Force<string>, nowMs: number)
 
 function foreign(state: KeyState): boolean {
   return state.value !== undefined && state.value.kind !== 'lock'
+}
+
+function wrongType(state: KeyState): boolean {
+  return foreign(state) && !(state.value?.kind === 'foreign' && state.value.hash)
 }
 
 function countsOf(state: KeyState): LockValue['counts'] {

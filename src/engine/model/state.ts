@@ -19,9 +19,10 @@ export interface MutexValue {
   readonly owner: string
 }
 
-/** Somebody's data. */
+/** Somebody's data. In a hash owners can be looked for all the same; any other type stops every operation at once. */
 export interface ForeignValue {
   readonly kind: 'foreign'
+  readonly hash: boolean
 }
 
 /** The outcome of one operation: the next state, the reply, and whether waiters are told. */

@@ -8,9 +8,13 @@ export interface NodeRedisOptions {
   readonly maintNotifications?: string | undefined
 }
 
-/** Undoes the type mapping of the user's client, so that texts are strings and integers numbers. */
-export interface NoTypeMapping {
+/** How commands are sent: without the type mapping of the user's client, so that texts are strings and integers numbers. */
+export interface SendOptions {
   readonly typeMapping: undefined
+  /** 0: no time-out of the client's own. */
+  readonly timeout?: number
+  /** Takes commands back that are not written yet. */
+  readonly abortSignal?: AbortSignal
 }
 
 interface Shared {
@@ -27,7 +31,7 @@ interface Shared {
 export interface NodeRedisClient extends Shared {
   readonly isPubSubActive: boolean
   readonly socketEpoch?: number | undefined
-  sendCommand(args: readonly string[], options: NoTypeMapping): Promise<unknown>
+  sendCommand(args: readonly string[], options: SendOptions): Promise<unknown>
   subscribe(channel: string, listener: MessageListener): Promise<unknown>
   unsubscribe(channel: string, listener: MessageListener): Promise<unknown>
   duplicate(overrides: object): NodeRedisClient
@@ -47,20 +51,20 @@ export interface NodeRedisCluster extends Shared {
     firstKey: string | undefined,
     readOnly: boolean,
     args: readonly string[],
-    options: NoTypeMapping,
+    options: SendOptions,
   ): Promise<unknown>
 }
 
 /** What is used of a Sentinel client. */
 export interface NodeRedisSentinel extends Shared {
   getMasterNode(): unknown
-  sendCommand(readOnly: boolean, args: readonly string[], options: NoTypeMapping): Promise<unknown>
+  sendCommand(readOnly: boolean, args: readonly string[], options: SendOptions): Promise<unknown>
 }
 
 /** What is used of a pool. */
 export interface NodeRedisPool extends Shared {
   execute<T>(task: (client: NodeRedisClient) => T): Promise<Awaited<T>>
-  sendCommand(args: readonly string[], options: NoTypeMapping): Promise<unknown>
+  sendCommand(args: readonly string[], options: SendOptions): Promise<unknown>
 }
 
 /** Anything of node-redis that runs commands. */

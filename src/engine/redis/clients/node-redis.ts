@@ -1,6 +1,6 @@
-import { errorMonitor } from 'node:events'
+import { errorMonitor, setMaxListeners } from 'node:events'
 import { isCluster, isPool, isSentinel, isSingle } from './node-redis-client.js'
-import type { AnyNodeRedis, NodeRedisClient } from './node-redis-client.js'
+import type { AnyNodeRedis, NodeRedisClient, SendOptions } from './node-redis-client.js'
 import { nodeRedisSubscriber } from './node-redis-subscriber.js'
 import type { ClientPort, Passage, RawReply, Readiness, ScriptCall } from './port.js'
 import type { SubscriberEvents, SubscriberPort } from './port.js'
@@ -99,7 +99,33 @@ function senderOf(client: AnyNodeRedis): Send {
   if (isCluster(client)) return (firstKey, args) => client.sendCommand(firstKey, false, args, NO_MAPPING)
   if (isSentinel(client)) return (_firstKey, args) => client.sendCommand(false, args, NO_MAPPING)
   if (isPool(client)) return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
-  return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
+  const unsent = new Unsent(client)
+  return (_firstKey, args) => client.sendCommand(args, unsent.options)
+}
+
+/**
+ * Takes back what was handed to the client but not written when the link dropped; by itself the client would
+ * send it after the reconnection, however late. One signal serves all commands of a link, where the client's own
+ * time-out would make one for each, which costs about as much as the command.
+ */
+class Unsent {
+  options: SendOptions
+  #controller: AbortController | undefined
+
+  constructor(client: NodeRedisClient) {
+    this.options = this.#renew()
+    client.on('reconnecting', () => {
+      this.#controller?.abort()
+      this.options = this.#renew()
+    })
+  }
+
+  #renew(): SendOptions {
+    const controller = new AbortController()
+    setMaxListeners(0, controller.signal)
+    this.#controller = controller
+    return { typeMapping: undefined, timeout: 0, abortSignal: controller.signal }
+  }
 }
 
 /** A cluster of version 5 does not say otherwise when it is ready. */
