@@ -21,10 +21,14 @@ export interface Request {
 }
 
 /**
- * Acquires: enters a lease that the caller is inside of, or competes as a new owner.
- * @throws the caller's abort reason, ClosedError, UnavailableError, WrongTypeError, SelfHeldError, LeaseLostError
+ * Acquires and converts the result: enters a lease that the caller is inside of, or competes as a new owner.
+ * Throws at once, or rejects with, the caller's abort reason, ClosedError, UnavailableError, WrongTypeError, SelfHeldError, LeaseLostError
  */
-export async function acquire(runtime: Runtime, request: Request): Promise<HeldLease | Busy> {
+export function acquire<R>(
+  runtime: Runtime,
+  request: Request,
+  convert: (result: HeldLease | Busy) => R,
+): Promise<R> {
   const { target, options } = request
   if (options.signal?.aborted === true) throw options.signal.reason
   const parent = enclosing(runtime, request)
@@ -32,15 +36,22 @@ export async function acquire(runtime: Runtime, request: Request): Promise<HeldL
   if (events.start.hasSubscribers) events.start.publish({ lock: target.title, waitTime: options.waitTimeMs })
   const call = new Call(target, options, { clock: runtime.clock, owner: runtime.newOwner() })
   runtime.begin(call)
-  try {
-    const competing = parent === undefined ? compete(runtime, call, request) : reenter(runtime, call, request)
-    return settle(call, await competing)
-  } catch (error) {
-    throw report(call, error)
-  } finally {
-    runtime.finish(call)
-    if (call.unsure) runtime.compensations.acquire(target, call.owner, leaseMsOf(runtime, call))
-  }
+  const competing = parent === undefined ? compete(runtime, call, request) : reenter(runtime, call, request)
+  return competing.then(
+    (result) => {
+      finish(runtime, call)
+      return convert(settle(call, result))
+    },
+    (error: unknown) => {
+      finish(runtime, call)
+      throw report(call, error)
+    },
+  )
+}
+
+function finish(runtime: Runtime, call: Call): void {
+  runtime.finish(call)
+  if (call.unsure) runtime.compensations.acquire(call.target, call.owner, leaseMsOf(runtime, call))
 }
 
 /** The lease that the call re-enters. */
@@ -75,7 +86,9 @@ function compete(runtime: Runtime, call: Call, { from }: Request): Promise<HeldL
   if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call)
   if (from.node === undefined) return waitForLock(runtime, call)
   const stopWatching = watchSelfWait(runtime, call, from)
-  return waitForLock(runtime, call).finally(stopWatching)
+  return stopWatching === undefined
+    ? waitForLock(runtime, call)
+    : waitForLock(runtime, call).finally(stopWatching)
 }
 
 /** Hands the result over, unless the caller aborted in the same tick: then the lock is given back. */

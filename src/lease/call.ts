@@ -28,8 +28,6 @@ export class Call extends Interrupt {
   unsure = false
   /** What the last answered attempt saw. */
   seen: Busy['seen'] = undefined
-  /** Why the last attempt got no answer; undefined after an answer. */
-  trouble: unknown = undefined
   readonly #clock: Clock
   readonly #signal: AbortSignal | undefined
   readonly #onAbort: (() => void) | undefined

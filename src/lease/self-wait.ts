@@ -14,11 +14,11 @@ export interface Origin {
 /**
  * Watches a call that may wait for itself: the lock is held by a bare `acquire()` of the same async tree. That
  * is told at once to those who listen, and as a process warning when the wait has lasted one watchdog time-out.
- * Returns the function that stops the watching.
+ * Returns the function that stops the watching; undefined: there is nothing to watch.
  */
-export function watchSelfWait(runtime: Runtime, call: Call, from: Origin): () => void {
+export function watchSelfWait(runtime: Runtime, call: Call, from: Origin): (() => void) | undefined {
   const holder = runtime.scope.bareHolder(call.target, from.node)
-  if (holder === undefined) return nothing
+  if (holder === undefined) return undefined
   const message = (): string =>
     `Waiting for lock '${call.target.title}' at ${String(from.site ?? 'an unknown place')}, which the same async tree took at ` +
     `${String(holder.site)} by acquire(): use lease.run(), using(), or the option within`
@@ -33,8 +33,4 @@ export function watchSelfWait(runtime: Runtime, call: Call, from: Origin): () =>
   return () => {
     timer.cancel()
   }
-}
-
-function nothing(): void {
-  // There is nothing to stop.
 }

@@ -27,10 +27,13 @@ export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLea
 export function waitForLock(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
   const contest = runtime.contest(call.target)
   if (!contest.join(call)) return queueUp(runtime, call, contest)
-  const sinceMs = runtime.clock.now()
-  return tryAsHead(runtime, call, contest).then(
+  const sinceMs = call.startedMs
+  // Before the attempt, not after: a hint that arrives meanwhile must not be lost.
+  contest.due = false
+  return attempt(runtime, call).then(
     (result) => {
       if (!(result instanceof HeldLease)) return lead({ runtime, call, contest, sinceMs }, { result })
+      contest.granted(leaseMsOf(runtime, call))
       contest.leave(call)
       return result
     },

@@ -104,7 +104,8 @@ export class HolderLock implements CountingLock {
   using<T>(options: AcquireOptions, callback: UnderLease<T>): Promise<T>
   async using<T>(first: AcquireOptions | UnderLease<T>, second?: UnderLease<T>): Promise<T> {
     const { options, callback } = argumentsOf(first, second)
-    const result = await this.#acquire(options, false)
+    const from = { node: this.#runtime.scope.current, site: undefined }
+    const result = await this.#acquire(options, { trying: false, from }, identity)
     if (result instanceof Busy) throw this.#timeout(result, options)
     return runUnder(result, callback)
   }
@@ -116,7 +117,8 @@ export class HolderLock implements CountingLock {
     second?: UnderLease<T>,
   ): Promise<TryUsingResult<T>> {
     const { options, callback } = argumentsOf(first, second)
-    const result = await this.#acquire(options, true)
+    const from = { node: this.#runtime.scope.current, site: undefined }
+    const result = await this.#acquire(options, { trying: true, from }, identity)
     if (result instanceof Busy) return { acquired: false }
     return { acquired: true, value: await runUnder(result, callback) }
   }
@@ -155,27 +157,26 @@ export class HolderLock implements CountingLock {
     const { scope, clock } = this.#runtime
     const node = scope.current
     const note = scope.noteBare(this.#target, clock.now())
-    return this.#acquire(options, trying, { node, site: note?.site }).then((result) => {
+    const noted = (result: HeldLease | Busy): R => {
       if (note !== undefined && !(result instanceof Busy)) note.lease = result
       return convert(result)
-    })
+    }
+    return this.#acquire(options, { trying, from: { node, site: note?.site } }, noted)
   }
 
-  #acquire(
+  #acquire<R>(
     options: AcquireOptions | undefined,
-    trying: boolean,
-    from: Origin = { node: this.#runtime.scope.current, site: undefined },
-  ): Promise<HeldLease | Busy> {
+    { trying, from }: { readonly trying: boolean; readonly from: Origin },
+    convert: (result: HeldLease | Busy) => R,
+  ): Promise<R> {
     try {
       const resolved = resolveAcquireOptions(options, this.#runtime.settings, trying)
-      return acquire(this.#runtime, {
-        target: this.#target,
-        options: resolved,
-        reentrant: this.#reentrant,
-        from,
-      })
+      const request = { target: this.#target, options: resolved, reentrant: this.#reentrant, from }
+      return acquire(this.#runtime, request, convert)
     } catch (error) {
-      return Promise.reject(error instanceof Error ? error : new Error(String(error)))
+      return Promise.resolve().then(() => {
+        throw error
+      })
     }
   }
 
@@ -213,4 +214,8 @@ function argumentsOf<T>(
 function ownerArgument(owner: unknown): string {
   if (typeof owner === 'string' && owner !== '') return owner
   throw new TypeError(`owner must be a non-empty string, but is ${describe(owner)}`)
+}
+
+function identity(result: HeldLease | Busy): HeldLease | Busy {
+  return result
 }
