@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 const commands = {
   demo: { run: ['demo/main.ts'], needsServer: (args) => !bringsOwnServer(args) },
-  bench: { run: ['bench/run.ts'], needsServer: (args) => !bringsOwnServer(args) },
+  bench: { run: ['bench/run.ts'], needsServer: (args) => !bringsOwnServer(args), needsBuild: true },
   safety: { run: ['test/safety/run.ts'], needsServer: (args) => !asksForHelp(args) },
   examples: { run: ['tools/examples.mjs'], needsServer: () => true },
   test: { run: ['tools/test.mjs'], needsServer: () => true },
@@ -42,6 +42,8 @@ async function main([name = '', ...args]) {
   }
   if (!ensureDependencies()) return 1
   if (command.needsServer(args)) process.env.HOLDFAST_REDIS_SERVER = await ensureRedisServer()
+  if (command.needsBuild && !asksForHelp(args) && (await start(['tools/build.mjs', '--if-stale'])) !== 0)
+    return 1
   return start([...command.run, ...args])
 }
 

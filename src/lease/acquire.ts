@@ -6,10 +6,10 @@ import { Busy, Call } from './call.js'
 import { HeldLease } from './lease.js'
 import { enterNested } from './nested.js'
 import type { Runtime } from './runtime.js'
-import { sameLock } from './scope.js'
+import { sameLock, type ScopeNode } from './scope.js'
 import type { Target } from './target.js'
 import { attemptOnce, waitForLock } from './wait.js'
-import { watchSelfWait, type Origin } from './self-wait.js'
+import { watchSelfWait } from './self-wait.js'
 
 /** What to acquire, and for whom. */
 export interface Request {
@@ -17,7 +17,8 @@ export interface Request {
   readonly options: ResolvedAcquireOptions
   /** Re-entering is allowed (a re-entrant lock). */
   readonly reentrant: boolean
-  readonly from: Origin
+  /** The path of the calling code before this call. */
+  readonly from: ScopeNode | undefined
 }
 
 /**
@@ -84,7 +85,7 @@ async function reenter(runtime: Runtime, call: Call, request: Request): Promise<
 
 function compete(runtime: Runtime, call: Call, { from }: Request): Promise<HeldLease | Busy> {
   if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call)
-  if (from.node === undefined) return waitForLock(runtime, call)
+  if (from === undefined) return waitForLock(runtime, call)
   const stopWatching = watchSelfWait(runtime, call, from)
   return stopWatching === undefined
     ? waitForLock(runtime, call)

@@ -19,22 +19,24 @@ export interface ScopeNode {
 /** A call site, formatted only when it is asked for. */
 export class CallSite {
   readonly #holder: { readonly stack?: string } = {}
-  readonly #frames: number
+  readonly #ours: number
 
-  /** Remembers the current stack; the caller is the frame after so many of our own. */
-  constructor(frames: number) {
-    this.#frames = frames
+  /** Remembers the current stack. `ours`: so many of its frames are the library's own, if their files do not tell. */
+  constructor(ours: number, depth: number = ours + 1) {
+    this.#ours = ours
     const limit = Error.stackTraceLimit
     // No deeper than needed: this is on the path of every acquire.
-    Error.stackTraceLimit = frames + 1
+    Error.stackTraceLimit = depth
     Error.captureStackTrace(this.#holder, CallSite)
     Error.stackTraceLimit = limit
   }
 
   /** The caller's line. */
   toString(): string {
-    const lines = this.#holder.stack?.split('\n').filter((line) => line.trimStart().startsWith('at '))
-    return lines?.[this.#frames]?.trim().replace(/^at /, '') ?? 'an unknown place'
+    const lines = this.#holder.stack?.split('\n').filter((line) => line.trimStart().startsWith('at ')) ?? []
+    const folder = /([^\s(]*)lease[\\/][^\\/]+$/.exec(lines[0] ?? '')?.[1]
+    const foreign = folder === undefined ? undefined : lines.find((line) => !line.includes(folder))
+    return (foreign ?? lines[this.#ours])?.trim().replace(/^at /, '') ?? 'an unknown place'
   }
 }
 

@@ -4,7 +4,6 @@ import { Busy } from '../lease/call.js'
 import type { HeldLease, Lease } from '../lease/lease.js'
 import type { Runtime } from '../lease/runtime.js'
 import { forceRelease, look } from '../lease/look.js'
-import type { Origin } from '../lease/self-wait.js'
 import type { Target } from '../lease/target.js'
 import { describe, resolveAcquireOptions, type AcquireOptions } from '../options.js'
 
@@ -104,7 +103,7 @@ export class HolderLock implements CountingLock {
   using<T>(options: AcquireOptions, callback: UnderLease<T>): Promise<T>
   async using<T>(first: AcquireOptions | UnderLease<T>, second?: UnderLease<T>): Promise<T> {
     const { options, callback } = argumentsOf(first, second)
-    const from = { node: this.#runtime.scope.current, site: undefined }
+    const from = this.#runtime.scope.current
     const result = await this.#acquire(options, { trying: false, from }, identity)
     if (result instanceof Busy) throw this.#timeout(result, options)
     return runUnder(result, callback)
@@ -117,7 +116,7 @@ export class HolderLock implements CountingLock {
     second?: UnderLease<T>,
   ): Promise<TryUsingResult<T>> {
     const { options, callback } = argumentsOf(first, second)
-    const from = { node: this.#runtime.scope.current, site: undefined }
+    const from = this.#runtime.scope.current
     const result = await this.#acquire(options, { trying: true, from }, identity)
     if (result instanceof Busy) return { acquired: false }
     return { acquired: true, value: await runUnder(result, callback) }
@@ -155,18 +154,18 @@ export class HolderLock implements CountingLock {
     convert: (result: HeldLease | Busy) => R,
   ): Promise<R> {
     const { scope, clock } = this.#runtime
-    const node = scope.current
+    const from = scope.current
     const note = scope.noteBare(this.#target, clock.now())
     const noted = (result: HeldLease | Busy): R => {
       if (note !== undefined && !(result instanceof Busy)) note.lease = result
       return convert(result)
     }
-    return this.#acquire(options, { trying, from: { node, site: note?.site } }, noted)
+    return this.#acquire(options, { trying, from }, noted)
   }
 
   #acquire<R>(
     options: AcquireOptions | undefined,
-    { trying, from }: { readonly trying: boolean; readonly from: Origin },
+    { trying, from }: { readonly trying: boolean; readonly from: Runtime['scope']['current'] },
     convert: (result: HeldLease | Busy) => R,
   ): Promise<R> {
     try {
