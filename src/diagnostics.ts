@@ -88,7 +88,7 @@ export type ReleaseOutcome =
   | 'released'
   /** This hold is over; other holds of the same owner keep the lock. */
   | 'still-held'
-  /** The lease had run out before; nobody has the lock. */
+  /** The lease had run out before; somebody else may have the lock by now. */
   | 'expired'
   /** The lock had been removed, or somebody else has it. Nothing of theirs was touched. */
   | 'stolen'
