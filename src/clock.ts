@@ -127,6 +127,7 @@ export class ManualClock implements Clock {
    * and after each timer.
    */
   async advance(ms: number): Promise<void> {
+    checkStep(ms)
     const targetMs = this.#nowMs + ms
     await settle()
     for (let timer = this.#next(targetMs); timer !== undefined; timer = this.#next(targetMs)) {
@@ -135,17 +136,20 @@ export class ManualClock implements Clock {
       timer.callback()
       await settle()
     }
-    this.#nowMs = targetMs
+    // Another advance, or a block in a timer, may have gone further.
+    this.#nowMs = Math.max(this.#nowMs, targetMs)
     await settle()
   }
 
   /** Jumps over `ms` without firing timers on the way, as a blocked event loop does; what is overdue fires at the next {@link advance}. */
   block(ms: number): void {
+    checkStep(ms)
     this.#nowMs += ms
   }
 
   /** Lets the machine sleep: wall clock and uptime move by `ms`, the monotonic clock stands still. */
   sleepMachine(ms: number): void {
+    checkStep(ms)
     this.#sleptMs += ms
   }
 
@@ -162,6 +166,11 @@ export class ManualClock implements Clock {
     }
     return next
   }
+}
+
+function checkStep(ms: number): void {
+  if (!Number.isFinite(ms) || ms < 0)
+    throw new RangeError(`ms must be a number from 0 on, but is ${String(ms)}`)
 }
 
 /** Two turns of the event loop: enough for chains of promises of any length. */

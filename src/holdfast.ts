@@ -50,6 +50,8 @@ interface Backing {
 const LOCK_KEYS: ReadonlySet<string> = new Set<keyof LockOptions>(['reentrant'])
 const CLOSE_KEYS: ReadonlySet<string> = new Set<keyof CloseOptions>(['drain'])
 const DRAIN_MS = 10_000
+const ignore = (): void => undefined
+const DEAF: SubscriberEvents = { onMessage: ignore, onResync: ignore, onDown: ignore }
 
 /** Makes every lock. One per process and server is enough; it owns the watchdog and the subscriber connection. */
 export class Holdfast implements AsyncDisposable {
@@ -73,27 +75,34 @@ export class Holdfast implements AsyncDisposable {
   /**
    * Connects by address: `redis://` and `rediss://` with the client that is installed, `memory:` a private store in
    * this process, `memory:x` one that all of this process share. Resolves when the server has answered a PING.
-   * @throws TypeError for another address; UnavailableError if the server cannot be reached
+   * @throws TypeError for another address; UnavailableError if the server cannot be reached within the longer of
+   * `commandTimeout` and `unavailableAfter`
    */
   static async connect(url: string, options?: HoldfastOptions): Promise<Holdfast> {
     if (typeof url !== 'string') throw new TypeError(`The address must be a string, but is ${describe(url)}`)
-    resolveHoldfastOptions(options)
+    const { commandTimeout, unavailableAfter } = resolveHoldfastOptions(options)
     if (url.startsWith('memory:'))
       return new Holdfast(inMemory(url.slice('memory:'.length), options?.clock), options)
     if (!/^rediss?:\/\//.test(url))
       throw new TypeError(
         `The address must begin with redis://, rediss:// or memory:, but is ${JSON.stringify(url)}`,
       )
-    const own = await connectTo(url).catch((error: unknown) => {
+    const own = await connectTo(url, Math.max(commandTimeout, unavailableAfter)).catch((error: unknown) => {
       throw new UnavailableError(`Cannot connect: ${String(error)}`, undefined, {
         outcome: 'not-applied',
         cause: error,
       })
     })
-    return new Holdfast(
-      new PreparedBacking((settings) => ({ ...onClient(own.client, settings), close: () => own.close() })),
-      options,
-    )
+    const backing = new PreparedBacking((settings) => ({
+      ...onClient(own.client, settings),
+      close: () => own.close(),
+    }))
+    try {
+      return new Holdfast(backing, options)
+    } catch (error) {
+      await own.close()
+      throw error
+    }
   }
 
   /** The re-entrant lock of this name. Cheap; make it anew as often as you like. @throws TypeError or RangeError for a bad name or option */
@@ -173,5 +182,7 @@ function subscriberOf(
 ): ((events: SubscriberEvents) => SubscriberPort) | undefined {
   if (subscriber === 'off') return undefined
   if (subscriber === 'auto') return (events) => port.subscriber(events)
+  // Made once for nothing: a wrong one is refused here, and not where the first waiter needs it.
+  subscriberFrom(subscriber, DEAF)
   return (events) => subscriberFrom(subscriber, events)
 }

@@ -114,7 +114,7 @@ const DEFAULTS_KEYS: ReadonlySet<string> = new Set(['waitTime', 'leaseTime'])
 /** Checks the settings of a `Holdfast` and fills in the defaults. @throws TypeError or RangeError naming the option */
 export function resolveHoldfastOptions(options: HoldfastOptions = {}): ResolvedHoldfastOptions {
   refuseUnknown(options, HOLDFAST_KEYS, 'Holdfast options')
-  const defaults = options.defaults ?? {}
+  const defaults = options.defaults === undefined ? {} : options.defaults
   refuseUnknown(defaults, DEFAULTS_KEYS, 'defaults')
   return Object.freeze({
     keyPrefix: options.keyPrefix === undefined ? '' : text(options.keyPrefix, 'keyPrefix'),
@@ -131,7 +131,7 @@ export function resolveHoldfastOptions(options: HoldfastOptions = {}): ResolvedH
     subscriber: subscriberOption(options.subscriber),
     waitTime: duration(defaults.waitTime, 'defaults.waitTime', TO_INFINITY),
     leaseTime: duration(defaults.leaseTime, 'defaults.leaseTime', FROM_ONE),
-    clock: options.clock ?? systemClock,
+    clock: options.clock === undefined ? systemClock : clockOption(options.clock),
   } satisfies ResolvedHoldfastOptions)
 }
 
@@ -143,7 +143,7 @@ export function resolveAcquireOptions(
 ): ResolvedAcquireOptions {
   if (options === undefined && settings.waitTime === undefined && settings.leaseTime === undefined)
     return trying ? plainTry(settings) : plainAcquire(settings)
-  const given = options ?? {}
+  const given = options === undefined ? {} : options
   refuseUnknown(given, ACQUIRE_KEYS, 'acquire options')
   const leaseMs = duration(given.leaseTime, 'leaseTime', FROM_ONE) ?? settings.leaseTime
   const minHoldMs = duration(given.minHold, 'minHold', { min: 0, max: LONGEST }) ?? 0
@@ -270,13 +270,21 @@ function subscriberOption(value: unknown): 'auto' | 'off' | object {
   throw new TypeError(`subscriber must be 'auto', 'off' or a client, but is ${describe(value)}`)
 }
 
+function clockOption(value: unknown): Clock {
+  const shape = value as Partial<Clock> | null
+  const parts = [shape?.now, shape?.wall, shape?.uptime, shape?.setTimer]
+  if (parts.every((part) => typeof part === 'function')) return value as Clock
+  throw new TypeError(`clock must be a Clock, but is ${describe(value)}`)
+}
+
 function abortSignal(value: unknown): AbortSignal {
   // By shape: test environments bring classes of their own.
   const shape = value as Partial<AbortSignal> | null
   if (
     typeof shape === 'object' &&
     typeof shape?.aborted === 'boolean' &&
-    typeof shape.addEventListener === 'function'
+    typeof shape.addEventListener === 'function' &&
+    typeof shape.removeEventListener === 'function'
   )
     return value as AbortSignal
   throw new TypeError(`signal must be an AbortSignal, but is ${describe(value)}`)

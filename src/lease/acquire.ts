@@ -19,6 +19,8 @@ export interface Request {
   readonly reentrant: boolean
   /** The path of the calling code before this call. */
   readonly from: ScopeNode | undefined
+  /** The note of a bare acquire in that path. */
+  readonly note: ScopeNode | undefined
 }
 
 /**
@@ -36,6 +38,7 @@ export function acquire<R>(
   if (runtime.closing && parent === undefined) throw new ClosedError(target.title)
   if (events.start.hasSubscribers) events.start.publish({ lock: target.title, waitTime: options.waitTimeMs })
   const call = new Call(target, options, { clock: runtime.clock, owner: runtime.newOwner() })
+  call.nested = parent !== undefined
   runtime.begin(call)
   const competing = parent === undefined ? compete(runtime, call, request) : reenter(runtime, call, request)
   return competing.then(
@@ -45,7 +48,8 @@ export function acquire<R>(
     },
     (error: unknown) => {
       finish(runtime, call)
-      throw report(call, error)
+      if (request.note !== undefined) request.note.lease = null
+      throw report(call, failure(call, error))
     },
   )
 }
@@ -58,15 +62,20 @@ function finish(runtime: Runtime, call: Call): void {
 /** The lease that the call re-enters. */
 function enclosing(runtime: Runtime, { target, options, reentrant }: Request): HeldLease | undefined {
   const { within } = options
-  if (within !== undefined) return explicitParent(target, within, reentrant)
+  if (within !== undefined) return explicitParent(runtime, { target, reentrant }, within)
   const lease = runtime.scope.find(target)
   if (lease === undefined) return undefined
   if (!reentrant) throw new SelfHeldError(target.title, 'this kind of lock does not re-enter')
   return lease
 }
 
-function explicitParent(target: Target, within: object, reentrant: boolean): HeldLease {
-  if (!(within instanceof HeldLease)) throw new TypeError('within must be a lease of this lock')
+function explicitParent(
+  runtime: Runtime,
+  { target, reentrant }: Pick<Request, 'target' | 'reentrant'>,
+  within: object,
+): HeldLease {
+  if (!(within instanceof HeldLease) || !within.isOf(runtime))
+    throw new TypeError('within must be a lease of this lock, made by the same Holdfast')
   if (!reentrant) throw new TypeError('within cannot be used with a lock that does not re-enter')
   if (!sameLock(within.tenure.target, target))
     throw new TypeError(`within must be a lease of lock '${target.title}', but is one of '${within.lock}'`)
@@ -80,6 +89,8 @@ async function reenter(runtime: Runtime, call: Call, request: Request): Promise<
     const entered = await enterNested(runtime, call, parent)
     if (entered !== 'closed') return entered
   }
+  call.nested = false
+  if (runtime.closing) throw new ClosedError(call.target.title)
   return compete(runtime, call, request)
 }
 
@@ -112,7 +123,7 @@ function settle(call: Call, result: HeldLease | Busy): HeldLease | Busy {
       holdCount: members.length,
     })
   }
-  return result
+  return result.handOver(call.options.minHoldMs)
 }
 
 function report(call: Call, error: unknown): unknown {

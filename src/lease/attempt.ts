@@ -82,8 +82,7 @@ function granted(runtime: Runtime, call: Call, grant: Grant): HeldLease | 'void'
   // From here on the lease is responsible for the owner.
   call.unsure = false
   const watched = options.leaseMs === undefined
-  const { minHoldMs, maxHoldMs } = options
-  return new HeldLease(runtime, { target, tenure, watched, minHoldMs, maxHoldMs })
+  return new HeldLease(runtime, { target, tenure, watched, maxHoldMs: options.maxHoldMs })
 }
 
 /** The old owner is dead: its release was sent, or will be. */

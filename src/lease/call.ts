@@ -24,6 +24,10 @@ export class Call extends Interrupt {
   readonly deadlineMs: number
   /** The owner of all attempts of this call; a new one after each give-back. */
   owner: string
+  /** It enters a lease that is held: closing does not end it, as long as that lease goes on. */
+  nested = false
+  /** That it waits was told. */
+  announced = false
   /** A copy of this owner's acquire may have been applied without our knowing, or may be on its way. */
   unsure = false
   /** What the last answered attempt saw. */

@@ -3,7 +3,7 @@ import { diagnose } from '../diagnostics.js'
 import { newPassage } from '../engine/engine.js'
 import type { Operation } from '../engine/operations.js'
 import { nextPause, type Commands } from './commands.js'
-import { releaseOperation, type ReleaseTerms, type Target } from './target.js'
+import { releaseOperation, type Target } from './target.js'
 import type { Tenure } from './tenure.js'
 
 /** How long an ended owner's late acquires are refused. What is later than that costs at most one lease. */
@@ -34,15 +34,16 @@ export class Compensations {
   /** Undoes an acquire of unknown outcome. */
   acquire(target: Target, owner: string, leaseMs: number): void {
     diagnose(target.title, 'compensating', `The acquire of ${owner} has an unknown outcome and is undone`)
-    this.#start(releaseOperation(target, owner, { keepMs: 0, entombMs: ENTOMB_MS }), leaseMs + ENTOMB_MS)
+    const operation = releaseOperation(target, owner, { keepMs: 0, entombMs: ENTOMB_MS })
+    this.#start(() => operation, leaseMs + ENTOMB_MS)
   }
 
   /** Goes on with a release that got no answer, until the key must have expired by itself. */
-  release(tenure: Tenure, terms: ReleaseTerms): void {
+  release(tenure: Tenure, entombMs: number): void {
     const { target, owner } = tenure
     diagnose(target.title, 'compensating', `The release of ${owner} got no answer and is repeated`)
     const restMs = Math.max(tenure.deadlineMs - this.#clock.now(), 0)
-    this.#start(releaseOperation(target, owner, terms), restMs + ENTOMB_MS)
+    this.#start(() => endOperation(tenure, entombMs), restMs + ENTOMB_MS)
   }
 
   /** Resolves when everything is undone, or given up because of `close`. */
@@ -55,20 +56,25 @@ export class Compensations {
     this.#closed = true
   }
 
-  #start(operation: Operation, forMs: number): void {
+  #start(operation: () => Operation, forMs: number): void {
     const run = this.#run(operation, this.#clock.now() + forMs).finally(() => this.#running.delete(run))
     this.#running.add(run)
   }
 
-  async #run(operation: Operation, untilMs: number): Promise<void> {
+  async #run(operation: () => Operation, untilMs: number): Promise<void> {
     for (let pauseMs = RETRY_MS; !this.#closed && this.#clock.now() < untilMs; pauseMs = nextPause(pauseMs)) {
       try {
         const deadlineMs = this.#clock.now() + this.#commands.timeoutMs
-        await this.#commands.send(operation, newPassage(), { deadlineMs, keepAlive: false })
+        await this.#commands.send(operation(), newPassage(), { deadlineMs, keepAlive: false })
         return
       } catch {
         await this.#commands.pause(pauseMs, false)
       }
     }
   }
+}
+
+/** The end of a tenure as it has to be asked for now: what is left of `minHold` becomes less with each repetition. */
+export function endOperation(tenure: Tenure, entombMs: number): ReturnType<typeof releaseOperation> {
+  return releaseOperation(tenure.target, tenure.owner, { keepMs: tenure.keepMs, entombMs })
 }

@@ -16,6 +16,12 @@ const TROUBLE_MS = 50
 
 type Cause = WakeupEvent['cause']
 
+/** When the head tries again without a hint, and why then. */
+interface Look {
+  readonly atMs: number
+  readonly cause: Cause
+}
+
 /** Why a waiter went on: to try again, or because its waiting is over. */
 export type Wake = 'again' | 'deadline'
 
@@ -32,6 +38,8 @@ export class Contest {
   troubleSinceMs: number | undefined = undefined
   /** What the last attempt of any head failed with. */
   trouble: unknown = undefined
+  /** The engine has answered an attempt of any head. */
+  served = false
   readonly #engine: Engine
   readonly #clock: Clock
   readonly #onEmpty: () => void
@@ -41,6 +49,8 @@ export class Contest {
   #live = false
   #wake: ((cause: Cause) => void) | undefined
   #ttlMs = -1
+  /** When to look again whatever head there is; undefined: to be planned after the last answer. */
+  #look: Look | undefined
   #pollMs = POLL_FIRST_MS
   #floorMs = FLOOR_MS
   #troublePauseMs = TROUBLE_MS
@@ -106,6 +116,7 @@ export class Contest {
     this.answered()
     this.due = false
     this.#ttlMs = leaseMs
+    this.#look = undefined
   }
 
   /** Somebody else holds the lock. */
@@ -114,6 +125,7 @@ export class Contest {
     this.due = false
     this.#floorMs = ttlMs > this.#floorMs ? FLOOR_MS : Math.min(this.#floorMs * 2, CAP_MS)
     this.#ttlMs = ttlMs
+    this.#look = undefined
     if (ttlMs >= 0 || this.#warnedOfTtl) return
     this.#warnedOfTtl = true
     diagnose(
@@ -125,6 +137,7 @@ export class Contest {
 
   /** The engine answered. */
   answered(): void {
+    this.served = true
     this.trouble = undefined
     this.troubleSinceMs = undefined
     this.#troublePauseMs = TROUBLE_MS
@@ -134,6 +147,17 @@ export class Contest {
   troubled(error: unknown, sinceMs: number): void {
     this.trouble = error
     this.troubleSinceMs ??= sinceMs
+  }
+
+  /** Whether a call without a time limit has found no engine for so long. */
+  hopeless(call: Call, afterMs: number): boolean {
+    if (this.troubleSinceMs === undefined || call.options.waitTimeMs !== Infinity) return false
+    return this.#clock.now() - Math.max(this.troubleSinceMs, call.startedMs) >= afterMs
+  }
+
+  /** Ends the waiting in line of calls that are hopeless: each turn would cost them one more time-out. */
+  dismissHopeless(afterMs: number): void {
+    for (const [call, settle] of [...(this.#turns ?? [])]) if (this.hopeless(call, afterMs)) settle(false)
   }
 
   /** Subscribes, if that is not done; the confirmation is a wake-up, for what happened in between. */
@@ -153,7 +177,7 @@ export class Contest {
   /** Sleeps until a hint, the holder's expiry, the next look, or the end of the waiting. */
   async sleep(call: Call): Promise<Wake> {
     if (this.due) return 'again'
-    const { ms, cause } = this.#nextLook(call)
+    const { ms, cause } = this.#untilLook(call)
     const woken = await this.#pause(call, ms, cause)
     if (woken === undefined) return call.overdue ? 'deadline' : 'again'
     if (events.wakeup.hasSubscribers)
@@ -174,6 +198,7 @@ export class Contest {
     this.#live = hint !== 'down'
     if (hint === 'down') {
       this.#pollMs = POLL_FIRST_MS
+      this.#look = undefined
       this.#wake?.('poll')
       return
     }
@@ -182,12 +207,23 @@ export class Contest {
     this.#wake?.(hint === 'resync' ? 'resync' : 'message')
   }
 
-  #nextLook(call: Call): { readonly ms: number; readonly cause: Cause } {
+  // The plan stays when the head changes: else heads that leave soon would put it off for ever.
+  #untilLook(call: Call): { readonly ms: number; readonly cause: Cause } {
+    const nowMs = this.#clock.now()
+    const { atMs, cause } = (this.#look ??= this.#planLook(call, nowMs))
+    const ms = Math.max(0, atMs - nowMs)
+    const { pollMs = ms } = call.options
+    return pollMs < ms ? { ms: pollMs, cause: 'poll' } : { ms, cause }
+  }
+
+  #planLook(call: Call, nowMs: number): Look {
     const { pollMs } = call.options
     const polling = !this.#live || this.target.family === 'mutex'
     const pauseMs = polling ? Math.min(this.#nextPoll(), pollMs ?? Infinity) : (pollMs ?? CAP_MS)
     const expiryMs = this.#ttlMs >= 0 ? Math.max(this.#ttlMs + 1, this.#floorMs) : Infinity
-    return expiryMs < pauseMs ? { ms: expiryMs, cause: 'expiry' } : { ms: pauseMs, cause: 'poll' }
+    return expiryMs < pauseMs
+      ? { atMs: nowMs + expiryMs, cause: 'expiry' }
+      : { atMs: nowMs + pauseMs, cause: 'poll' }
   }
 
   #nextPoll(): number {

@@ -46,7 +46,6 @@ export interface LeaseTerms {
   readonly tenure: Tenure
   /** Kept alive by the watchdog. */
   readonly watched: boolean
-  readonly minHoldMs: number
   readonly maxHoldMs: number
   /** Told when the lease is over; lets the next sibling in. */
   readonly onEnd?: (() => void) | undefined
@@ -82,8 +81,6 @@ export class HeldLease implements Lease, TenureMember {
     this.maxHoldAtMs = this.#grantedAtMs + terms.maxHoldMs
     tenure.join(this)
     if (terms.watched) tenure.watched += 1
-    if (terms.minHoldMs > 0)
-      tenure.keepUntilMs = Math.max(tenure.keepUntilMs, this.#grantedAtMs + terms.minHoldMs)
     runtime.watchdog.watch(tenure)
   }
 
@@ -93,6 +90,22 @@ export class HeldLease implements Lease, TenureMember {
 
   get owner(): string {
     return this.tenure.owner
+  }
+
+  /** The lease is handed over to its caller, and lasts so long at least: what is given back before is free at once. */
+  handOver(minHoldMs: number): this {
+    if (minHoldMs > 0) this.tenure.keepUntil(this.#grantedAtMs + minHoldMs)
+    return this
+  }
+
+  /** Whether the lease was made by this runtime. */
+  isOf(runtime: Runtime): boolean {
+    return this.#runtime === runtime
+  }
+
+  /** Whether the lease was released, lost or not. */
+  get released(): boolean {
+    return this.#released !== undefined
   }
 
   /** Whether the lease can be entered: neither released nor lost. */
@@ -108,6 +121,7 @@ export class HeldLease implements Lease, TenureMember {
 
   /** Why the lease was lost, if it was. */
   get lossReason(): LossReason | undefined {
+    this.#observed = true
     this.#stillHeld()
     return this.#lost
   }
@@ -211,9 +225,10 @@ export class HeldLease implements Lease, TenureMember {
     this.tenure.watched -= 1
   }
 
-  async #raise(ttlMs: number): Promise<void> {
+  async #raise(leastMs: number): Promise<void> {
     const { commands, clock } = this.#runtime
     const { tenure } = this
+    const ttlMs = tenure.wantedTtl(leastMs)
     const deadlineMs = Math.min(clock.now() + commands.timeoutMs, tenure.deadlineMs)
     const operation = renewOperation(
       this.#target.family,

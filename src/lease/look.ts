@@ -1,4 +1,4 @@
-import { WrongTypeError } from '../errors.js'
+import { ClosedError, WrongTypeError } from '../errors.js'
 import type { Runtime } from './runtime.js'
 import { forceOperation, inspectOperation, type Target } from './target.js'
 
@@ -10,8 +10,9 @@ export interface Holders {
   readonly holders: ReadonlyMap<string, number>
 }
 
-/** Asks who holds the lock; undefined: nobody. @throws UnavailableError, WrongTypeError */
+/** Asks who holds the lock; undefined: nobody. @throws UnavailableError, WrongTypeError, ClosedError */
 export async function look(runtime: Runtime, target: Target): Promise<Holders | undefined> {
+  if (runtime.closed) throw new ClosedError(target.title)
   const reply = await runtime.commands.ask(inspectOperation(target), target.title)
   if (reply.outcome === 'foreign') throw wrongType(target)
   return reply.outcome === 'held' ? reply : undefined

@@ -1,12 +1,18 @@
-import { newPassage } from '../engine/engine.js'
+import { EngineError, newPassage } from '../engine/engine.js'
 import { LeaseLostError, SelfHeldError, WrongTypeError } from '../errors.js'
 import { Busy, type Call } from './call.js'
 import { unavailable } from './commands.js'
 import { HeldLease } from './lease.js'
 import { wrongType } from './look.js'
+import { leaveTenure } from './release.js'
 import type { Runtime } from './runtime.js'
 import { acquireOperation } from './target.js'
 import { wallOffset, type Tenure } from './tenure.js'
+
+const TOO_LATE = new EngineError('Other commands of the same owner are not answered', {
+  kind: 'unavailable',
+  outcome: 'not-applied',
+})
 
 /** Enters a lease once more, in turn with its other nested holders; `closed`: the lease ended meanwhile. */
 export async function enterNested(
@@ -32,6 +38,7 @@ export async function enterNested(
     if (turn === 'timeout')
       throw new SelfHeldError(call.target.title, 'another use inside the same lease does not end')
   }
+  if (parent.released) return closed(call, parent)
   try {
     return await enter(runtime, call, parent)
   } catch (error) {
@@ -46,16 +53,20 @@ function closed(call: Call, parent: HeldLease): 'closed' {
   return 'closed'
 }
 
-async function enter(runtime: Runtime, call: Call, parent: HeldLease): Promise<HeldLease> {
+async function enter(runtime: Runtime, call: Call, parent: HeldLease): Promise<HeldLease | 'closed'> {
   const { tenure } = parent
   const { options, target } = call
-  await tenure.serially(() => raiseCount(runtime, call, tenure))
+  await raiseInTurn(runtime, call, tenure)
+  if (parent.released) {
+    // Others of the same owner may go on: what was counted up for nobody is counted down.
+    if (tenure.state === 'held') void leaveTenure(runtime, tenure)
+    return closed(call, parent)
+  }
   parent.assertLive()
   return new HeldLease(runtime, {
     target,
     tenure,
     watched: options.leaseMs === undefined,
-    minHoldMs: options.minHoldMs,
     maxHoldMs: options.maxHoldMs,
     onEnd: () => {
       parent.turnstile.leave()
@@ -63,12 +74,40 @@ async function enter(runtime: Runtime, call: Call, parent: HeldLease): Promise<H
   })
 }
 
+/** Raises the count after the owner's commands before it; waiting for that ends with the call's patience, too. */
+function raiseInTurn(runtime: Runtime, call: Call, tenure: Tenure): Promise<void> {
+  const { clock, commands } = runtime
+  const turn = { begun: false, late: false }
+  const raising = tenure.serially(async () => {
+    turn.begun = true
+    if (!turn.late) await raiseCount(runtime, call, tenure)
+  })
+  if (turn.begun) return raising
+  return new Promise((resolve) => {
+    const giveUp = (): void => {
+      if (turn.begun || turn.late) return
+      turn.late = true
+      timer.cancel()
+      call.listen(undefined)
+      resolve(Promise.resolve().then(() => goOn(call, tenure, { error: TOO_LATE, sent: false })))
+    }
+    const timer = clock.setTimer(giveUp, call.attemptDeadline(commands.timeoutMs) - clock.now(), true)
+    call.listen(giveUp)
+    const settle = (): void => {
+      timer.cancel()
+      resolve(raising)
+    }
+    raising.then(settle, settle)
+  })
+}
+
 async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise<void> {
   const { clock, commands } = runtime
   const { target, options } = call
   if (tenure.frozen && options.leaseMs === undefined) return
-  const ttlMs = options.leaseMs ?? runtime.settings.lockWatchdogTimeout
-  const count = tenure.frozen ? tenure.count : tenure.count + 1
+  const ttlMs = tenure.wantedTtl(options.leaseMs ?? runtime.settings.lockWatchdogTimeout)
+  // A count of 1 would create the key anew if it is lost.
+  const count = tenure.frozen ? Math.max(2, tenure.count) : tenure.count + 1
   const passage = newPassage()
   const wallOffsetMs = wallOffset(clock)
   try {
@@ -89,9 +128,18 @@ async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise
     throw new LeaseLostError(target.title, tenure.lossReason ?? 'unknown')
   } catch (error) {
     if (error instanceof LeaseLostError || error instanceof WrongTypeError) throw error
-    if (passage.sends > 0) tenure.frozen = true
-    if (call.fired) throw call.reason
-    // The lock is ours with or without the count; only a lease time of its own needs the server's word.
-    if (options.leaseMs !== undefined || !tenure.held) throw unavailable(error, target.title)
+    goOn(call, tenure, { error, sent: passage.sends > 0 })
   }
+}
+
+/** The lock is ours with or without the count; only a lease time of its own needs the server's word. @throws if that is missing */
+function goOn(
+  call: Call,
+  tenure: Tenure,
+  { error, sent }: { readonly error: unknown; readonly sent: boolean },
+): void {
+  const uncounted = !call.fired && call.options.leaseMs === undefined && tenure.held
+  if (uncounted || sent) tenure.frozen = true
+  if (call.fired) throw call.reason
+  if (!uncounted) throw unavailable(error, call.target.title)
 }

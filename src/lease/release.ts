@@ -1,10 +1,9 @@
 import { diagnose, type ReleaseOutcome } from '../diagnostics.js'
 import { newPassage, type Passage } from '../engine/engine.js'
 import type { LeaveReply, ReleaseReply } from '../engine/operations.js'
-import { maybeApplied, nextPause, worthRetrying, type CommandTerms } from './commands.js'
-import { ENTOMB_MS } from './compensation.js'
+import { nextPause, worthRetrying, type CommandTerms } from './commands.js'
+import { ENTOMB_MS, endOperation } from './compensation.js'
 import type { Runtime } from './runtime.js'
-import { releaseOperation, type ReleaseTerms } from './target.js'
 import type { Tenure } from './tenure.js'
 
 const RETRY_MS = 50
@@ -63,15 +62,11 @@ async function leave(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutcome> 
 
 function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<ReleaseOutcome> {
   const { commands, clock } = runtime
-  const terms = {
-    keepMs: tenure.keepUntilMs === 0 ? 0 : Math.max(0, Math.ceil(tenure.keepUntilMs - clock.now())),
-    entombMs: tenure.once && !tenure.frozen ? 0 : ENTOMB_MS,
-  }
-  const operation = releaseOperation(tenure.target, tenure.owner, terms)
+  const entombMs = tenure.once && !tenure.frozen ? 0 : ENTOMB_MS
   const passage = newPassage()
-  const ending = { runtime, tenure, terms, operation, passage }
+  const ending = { runtime, tenure, entombMs, passage }
   const send = { deadlineMs: clock.now() + commands.timeoutMs, keepAlive }
-  return commands.send(operation, passage, send).then(
+  return commands.send(endOperation(tenure, entombMs), passage, send).then(
     (reply) => judge(tenure, reply, passage),
     (error: unknown) => persist(ending, send, error),
   )
@@ -80,25 +75,23 @@ function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<R
 interface Ending {
   readonly runtime: Runtime
   readonly tenure: Tenure
-  readonly terms: ReleaseTerms
-  readonly operation: ReturnType<typeof releaseOperation>
+  readonly entombMs: number
   readonly passage: Passage
 }
 
-/** Tries again while it is certain that nothing was applied; then goes on in the background. */
+/** Tries again until the command's time is over, since a repeated release does no harm; then goes on in the background. */
 async function persist(ending: Ending, send: CommandTerms, first: unknown): Promise<ReleaseOutcome> {
-  const { runtime, tenure, terms, operation, passage } = ending
+  const { runtime, tenure, entombMs, passage } = ending
   const { commands, clock } = runtime
   let error = first
   for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
-    const hopeless = !worthRetrying(error) || clock.now() + pauseMs >= send.deadlineMs
-    if (hopeless || maybeApplied(error)) {
-      runtime.compensations.release(tenure, terms)
+    if (!worthRetrying(error) || clock.now() + pauseMs >= send.deadlineMs) {
+      runtime.compensations.release(tenure, entombMs)
       return 'unknown'
     }
     await commands.pause(pauseMs, send.keepAlive)
     try {
-      return judge(tenure, await commands.send(operation, passage, send), passage)
+      return judge(tenure, await commands.send(endOperation(tenure, entombMs), passage, send), passage)
     } catch (again) {
       error = again
     }

@@ -22,6 +22,8 @@ export class Runtime {
   readonly compensations: Compensations
   readonly scope: Scope = new Scope()
   readonly clientId: string = randomUUID()
+  /** Nothing is left but to close connections. */
+  closed = false
   readonly #contests = new Map<string, Contest>()
   readonly #calls = new Set<Call>()
   #pending = 0
@@ -78,6 +80,7 @@ export class Runtime {
   finish(call: Call): void {
     this.#calls.delete(call)
     call.end()
+    this.#tellSettled()
   }
 
   /** A release begins; `close` waits for it. */
@@ -88,7 +91,7 @@ export class Runtime {
   /** A release is over. */
   endRelease(): void {
     this.#pending -= 1
-    if (this.#pending === 0) this.#onSettled?.()
+    this.#tellSettled()
   }
 
   /** How much state is there: everything is 0 when idle. */
@@ -108,21 +111,28 @@ export class Runtime {
   }
 
   async #close(drainMs: number): Promise<void> {
-    for (const call of [...this.#calls]) call.fire(new ClosedError(call.target.title))
+    for (const call of [...this.#calls]) if (!call.nested) call.fire(new ClosedError(call.target.title))
     await this.#within(drainMs, this.watchdog.empty())
     await Promise.all(this.watchdog.tenures().map((tenure) => this.#evict(tenure)))
     await this.#within(this.settings.commandTimeout, this.#settled())
     await this.#within(this.settings.commandTimeout, this.compensations.settled())
+    this.closed = true
     this.compensations.close()
     this.watchdog.close()
+    this.scope.close()
     await this.commands.engine.close()
   }
 
+  /** Resolves when no release is under way and no call is left that may have something to undo. */
   #settled(): Promise<void> {
-    if (this.#pending === 0) return Promise.resolve()
     return new Promise((resolve) => {
       this.#onSettled = resolve
+      this.#tellSettled()
     })
+  }
+
+  #tellSettled(): void {
+    if (this.#pending === 0 && this.#calls.size === 0) this.#onSettled?.()
   }
 
   /** Tells the holders; what runs under a lease keeps the key until its TTL, so that nobody enters while it works. */

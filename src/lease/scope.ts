@@ -7,11 +7,11 @@ import type { Target } from './target.js'
  * that the same async tree took by `acquire()` and may still hold (`bare`).
  */
 export interface ScopeNode {
-  readonly parent: ScopeNode | undefined
+  parent: ScopeNode | undefined
   readonly kind: 'entered' | 'bare'
   readonly target: Target
-  /** Undefined while a bare acquire has not been granted. */
-  lease: HeldLease | undefined
+  /** Undefined while a bare acquire has not been granted; null: it came to nothing. */
+  lease: HeldLease | null | undefined
   /** Where `acquire()` was called. */
   readonly site: CallSite | undefined
 }
@@ -33,7 +33,10 @@ export class CallSite {
 
   /** The caller's line. */
   toString(): string {
-    const lines = this.#holder.stack?.split('\n').filter((line) => line.trimStart().startsWith('at ')) ?? []
+    const { stack } = this.#holder
+    // Programs may put a formatter of their own in place, which gives anything.
+    if (typeof stack !== 'string') return 'an unknown place'
+    const lines = stack.split('\n').filter((line) => line.trimStart().startsWith('at '))
     const folder = /([^\s(]*)lease[\\/][^\\/]+$/.exec(lines[0] ?? '')?.[1]
     const foreign = folder === undefined ? undefined : lines.find((line) => !line.includes(folder))
     return (foreign ?? lines[this.#ours])?.trim().replace(/^at /, '') ?? 'an unknown place'
@@ -48,6 +51,7 @@ const NOTE_EVERY_MS = 1
 export class Scope {
   readonly #storage = new AsyncLocalStorage<ScopeNode>()
   #notedAtMs = -Infinity
+  #closed = false
 
   /** Where the running code is. */
   get current(): ScopeNode | undefined {
@@ -65,6 +69,7 @@ export class Scope {
 
   /** Runs a callback inside a lease. */
   enter<T>(lease: HeldLease, target: Target, callback: () => T): T {
+    if (this.#closed) return callback()
     const node: ScopeNode = { parent: alive(this.current), kind: 'entered', target, lease, site: undefined }
     return this.#storage.run(node, callback)
   }
@@ -75,12 +80,18 @@ export class Scope {
    */
   noteBare(target: Target, nowMs: number): ScopeNode | undefined {
     // A note takes a stack trace, about as long as all the rest: under heavy load one a millisecond must do.
-    if (nowMs - this.#notedAtMs < NOTE_EVERY_MS) return undefined
+    if (this.#closed || nowMs - this.#notedAtMs < NOTE_EVERY_MS) return undefined
     this.#notedAtMs = nowMs
     const site = new CallSite(BARE_FRAMES)
     const node: ScopeNode = { parent: alive(this.current), kind: 'bare', target, lease: undefined, site }
     this.#storage.enterWith(node)
     return node
+  }
+
+  /** Forgets all paths for good: each storage in use makes every promise of the process dearer. */
+  close(): void {
+    this.#closed = true
+    this.#storage.disable()
   }
 
   /** A bare lease of the same lock that this tree had before `from` was reached. */
@@ -97,9 +108,15 @@ export function sameLock(one: Target, other: Target): boolean {
   return one.name === other.name && one.family === other.family
 }
 
-/** The nearest node that can still matter, so that the path of a long loop does not grow. */
+/** The nearest node that can still matter. The path behind it is cleared, too: that of a long loop must not grow. */
 function alive(node: ScopeNode | undefined): ScopeNode | undefined {
+  const nearest = skipOver(node)
+  for (let at = nearest; at !== undefined; at = at.parent) at.parent = skipOver(at.parent)
+  return nearest
+}
+
+function skipOver(node: ScopeNode | undefined): ScopeNode | undefined {
   let current = node
-  while (current?.lease !== undefined && !current.lease.live) current = current.parent
+  while (current?.lease !== undefined && current.lease?.live !== true) current = current.parent
   return current
 }

@@ -26,6 +26,7 @@ export function watchSelfWait(
   diagnose(call.target.title, 'self-wait', message())
   const timer = runtime.clock.setTimer(
     () => {
+      if (holder.lease?.live !== true) return
       process.emitWarning(message(), { type: 'HoldfastWarning', code: 'HOLDFAST_SELF_WAIT' })
     },
     runtime.settings.lockWatchdogTimeout,

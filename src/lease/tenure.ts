@@ -56,7 +56,7 @@ export class Tenure implements Scheduled {
   /** When `maxHold` is over. */
   maxHoldAtMs: number = Infinity
   /** Until when a release leaves the key. */
-  keepUntilMs = 0
+  #keepUntilMs = 0
   dueAtMs = 0
   place = -1
   readonly members: TenureMember[] = []
@@ -75,7 +75,7 @@ export class Tenure implements Scheduled {
     this.#drift = grant.drift
     this.#onEnd = grant.onEnd
     this.grantedAtMs = grant.clock.now()
-    this.confirm(grant.confirmation)
+    this.#raise(grant.confirmation)
   }
 
   /** The drift allowance of a TTL: client-go's rule, the holder gives up before others may take over. */
@@ -83,12 +83,26 @@ export class Tenure implements Scheduled {
     return driftAllowance(ttlMs, this.#drift)
   }
 
-  /** The server has the owner with at least this TTL. */
-  confirm({ sentAtMs, wallOffsetMs, ttlMs }: Confirmation): void {
+  /** The server has the owner with at least this TTL. To hear that past the deadline is too late. */
+  confirm(confirmation: Confirmation): void {
+    if (this.#clock.now() >= this.deadlineMs) this.lose('expired')
+    else this.#raise(confirmation)
+  }
+
+  #raise({ sentAtMs, wallOffsetMs, ttlMs }: Confirmation): void {
     const toleranceMs = this.allowance(ttlMs)
+    const deadlineMs = sentAtMs + ttlMs - toleranceMs
+    // A deadline from before the machine slept says nothing about the server's TTL any more.
+    const slept = wallOffsetMs - this.#wallOffsetMs > this.#toleranceMs
+    if (!slept && deadlineMs < this.deadlineMs) return
     this.#wallOffsetMs = wallOffsetMs
     this.#toleranceMs = toleranceMs
-    this.deadlineMs = Math.max(this.deadlineMs, sentAtMs + ttlMs - toleranceMs)
+    this.deadlineMs = deadlineMs
+  }
+
+  /** The TTL to ask for so that the server has the owner for `ttlMs` and at least until our own deadline. */
+  wantedTtl(ttlMs: number): number {
+    return Math.max(ttlMs, Math.ceil(this.deadlineMs - this.#clock.now()))
   }
 
   /** The machine slept: nothing is sure until the server confirms. */
@@ -109,6 +123,16 @@ export class Tenure implements Scheduled {
     if (member.maxHoldAtMs === this.maxHoldAtMs && this.maxHoldAtMs !== Infinity)
       this.maxHoldAtMs = Math.min(Infinity, ...this.members.map((other) => other.maxHoldAtMs))
     return this.members.length === 0
+  }
+
+  /** A release before this time leaves the key for the rest of it. */
+  keepUntil(atMs: number): void {
+    this.#keepUntilMs = Math.max(this.#keepUntilMs, atMs)
+  }
+
+  /** How long a release now would leave the key. */
+  get keepMs(): number {
+    return this.#keepUntilMs === 0 ? 0 : Math.max(0, Math.ceil(this.#keepUntilMs - this.#clock.now()))
   }
 
   /** Whether the wall clock ran ahead since the last confirmation, as it does while the machine sleeps. */

@@ -1,14 +1,16 @@
 import { events } from '../diagnostics.js'
 import { attempt, failure, leaseMsOf } from './attempt.js'
 import { Busy, type Call } from './call.js'
-import { worthRetrying } from './commands.js'
+import { nextPause, worthRetrying } from './commands.js'
 import type { Contest } from './contest.js'
 import { HeldLease } from './lease.js'
 import type { Runtime } from './runtime.js'
 
+const RETRY_MS = 50
+
 /** One attempt, without queueing; a grant without validity left does not count as one. */
 export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
-  for (;;) {
+  for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
     let result: HeldLease | Busy | 'void'
     try {
       result = await attempt(runtime, call)
@@ -16,7 +18,9 @@ export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLea
       throw failure(call, error)
     }
     if (result !== 'void') return result
-    if (runtime.clock.now() >= call.startedMs + runtime.commands.timeoutMs) return new Busy(undefined)
+    const untilMs = call.startedMs + runtime.commands.timeoutMs
+    if (runtime.clock.now() + pauseMs >= untilMs) return new Busy(undefined)
+    await runtime.commands.pause(pauseMs, true)
   }
 }
 
@@ -96,8 +100,8 @@ async function judged(
     if (outcome !== undefined && 'error' in outcome) throw outcome.error
     const result = outcome === undefined ? await tryAsHead(runtime, call, contest) : outcome.result
     if (result instanceof HeldLease) return result
-    if (result === 'void') contest.due = true
-    else noteBusy(call, contest, result)
+    if (result === 'void') return await tooLate(call, contest)
+    noteBusy(call, contest, result)
     return 'goOn'
   } catch (error) {
     contest.due = true
@@ -106,19 +110,28 @@ async function judged(
   }
 }
 
+/** A grant was over before it arrived: at once, the next one would be too. */
+async function tooLate(call: Call, contest: Contest): Promise<'goOn' | 'over'> {
+  contest.due = true
+  contest.trouble = undefined
+  contest.troubleSinceMs = undefined
+  return (await contest.backOff(call)) === 'deadline' ? 'over' : 'goOn'
+}
+
 /** Notes that an attempt was not served. @throws if another one is of no use, or the time for trying is over */
-function noteTrouble({ runtime, call, contest, sinceMs }: Attempted, error: unknown): void {
+function noteTrouble(attempted: Attempted, error: unknown): void {
+  const { runtime, call, contest, sinceMs } = attempted
   if (call.fired || !worthRetrying(error)) throw failure(call, error)
-  if (cutShort(runtime, call, sinceMs)) return
+  if (cutShort(attempted)) return
   contest.troubled(error, sinceMs)
-  const lasted = runtime.clock.now() - (contest.troubleSinceMs ?? sinceMs)
-  if (call.options.waitTimeMs === Infinity && lasted >= runtime.settings.unavailableAfter)
-    throw failure(call, error)
+  const { unavailableAfter } = runtime.settings
+  contest.dismissHopeless(unavailableAfter)
+  if (contest.hopeless(call, unavailableAfter)) throw failure(call, error)
 }
 
 function noteBusy(call: Call, contest: Contest, result: Busy): void {
   const hinted = contest.due
-  if (call.seen === undefined) publishWait(call, result)
+  publishWait(call, result)
   call.seen = result.seen
   contest.busy(result.seen?.ttlMs ?? -1)
   // The hint may be younger than the answer.
@@ -126,8 +139,8 @@ function noteBusy(call: Call, contest: Contest, result: Busy): void {
 }
 
 /** The end of `waitTime` cut an attempt short before it could mean anything: what was seen before counts. */
-function cutShort(runtime: Runtime, call: Call, sinceMs: number): boolean {
-  if (call.seen === undefined || !call.overdue) return false
+function cutShort({ runtime, call, contest, sinceMs }: Attempted): boolean {
+  if (!contest.served || !call.overdue) return false
   return runtime.clock.now() - sinceMs < Math.min(500, runtime.commands.timeoutMs)
 }
 
@@ -139,7 +152,8 @@ function ended(call: Call, contest: Contest): Busy {
 }
 
 function publishWait(call: Call, busy?: Busy): void {
-  if (!events.wait.hasSubscribers) return
+  if (call.announced || !events.wait.hasSubscribers) return
+  call.announced = true
   const { holder, ttlMs: holderTtl } = busy?.seen ?? { holder: undefined, ttlMs: undefined }
   events.wait.publish({ lock: call.target.title, holder, holderTtl })
 }

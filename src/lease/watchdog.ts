@@ -63,7 +63,9 @@ export class Watchdog {
   watch(tenure: Tenure): void {
     if (tenure.state !== 'held') return
     if (tenure.watched === 0) tenure.renewAtMs = Infinity
-    else if (tenure.renewAtMs === Infinity) tenure.renewAtMs = this.#clock.now() + this.#periodMs
+    else if (tenure.renewAtMs === Infinity)
+      // A hold of a lease with little time left, whose own acquire did not raise it, cannot wait for a whole period.
+      tenure.renewAtMs = Math.min(this.#clock.now() + this.#periodMs, tenure.deadlineMs - this.timeoutMs / 2)
     this.#place(tenure)
   }
 
@@ -127,8 +129,10 @@ export class Watchdog {
       if (tenure.deadlineMs <= nowMs) tenure.lose('expired')
       else if (tenure.maxHoldAtMs <= nowMs) tenure.lose('max-hold')
       else if (tenure.dueAtMs > nowMs && due.length === 0) break
-      else if (tenure.dueAtMs === tenure.renewAtMs) this.#take(tenure, due)
-      else break
+      else if (tenure.dueAtMs === tenure.renewAtMs && !tenure.renewing) this.#take(tenure, due)
+      else if (tenure.dueAtMs > nowMs) break
+      // Its deadline was raised since.
+      else this.#place(tenure)
     }
     this.#renew(due)
     this.#arm()
@@ -167,7 +171,7 @@ export class Watchdog {
 
   /** A lease without a watchdog is only confirmed, with the time that it has left. */
   #ttlFor(tenure: Tenure): number {
-    return tenure.watched > 0 ? this.timeoutMs : Math.max(1, Math.ceil(tenure.deadlineMs - this.#clock.now()))
+    return tenure.wantedTtl(tenure.watched > 0 ? this.timeoutMs : 1)
   }
 
   async #renewBatch(batch: readonly Tenure[]): Promise<void> {
@@ -210,6 +214,7 @@ export class Watchdog {
   ): void {
     const { title } = tenure.target
     tenure.confirm(confirmation)
+    if (tenure.state !== 'held') return
     tenure.renewAtMs = tenure.watched > 0 ? confirmation.sentAtMs + this.#periodMs : Infinity
     this.#place(tenure)
     if (events.renewed.hasSubscribers) {

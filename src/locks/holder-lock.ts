@@ -72,6 +72,15 @@ export interface CountingLock extends ExclusiveLock {
   holdCount(owner?: string): Promise<number>
 }
 
+type Node = Runtime['scope']['current']
+
+/** How, and from where, a call came. */
+interface Caller {
+  readonly trying: boolean
+  readonly from: Node
+  readonly note?: Node
+}
+
 /** The lock objects behind the interfaces. Cheap: no I/O and no registration until used. */
 export class HolderLock implements CountingLock {
   readonly #runtime: Runtime
@@ -157,22 +166,23 @@ export class HolderLock implements CountingLock {
     const from = scope.current
     const note = scope.noteBare(this.#target, clock.now())
     const noted = (result: HeldLease | Busy): R => {
-      if (note !== undefined && !(result instanceof Busy)) note.lease = result
+      if (note !== undefined) note.lease = result instanceof Busy ? null : result
       return convert(result)
     }
-    return this.#acquire(options, { trying, from }, noted)
+    return this.#acquire(options, { trying, from, note }, noted)
   }
 
   #acquire<R>(
     options: AcquireOptions | undefined,
-    { trying, from }: { readonly trying: boolean; readonly from: Runtime['scope']['current'] },
+    { trying, from, note }: Caller,
     convert: (result: HeldLease | Busy) => R,
   ): Promise<R> {
     try {
       const resolved = resolveAcquireOptions(options, this.#runtime.settings, trying)
-      const request = { target: this.#target, options: resolved, reentrant: this.#reentrant, from }
+      const request = { target: this.#target, options: resolved, reentrant: this.#reentrant, from, note }
       return acquire(this.#runtime, request, convert)
     } catch (error) {
+      if (note !== undefined) note.lease = null
       return Promise.resolve().then(() => {
         throw error
       })

@@ -160,13 +160,18 @@ function topicKey(topic: Topic): string {
 
 const SHARED = Symbol.for('holdfast.memory-stores')
 
-/** The stores of `memory:x`, one per name and process, also across two copies of this package. */
+interface Shared {
+  readonly store: MemoryStore
+  /** As it was given: each copy of the package has a clock of the machine of its own. */
+  readonly clock: Clock | undefined
+}
+
+/** The stores of `memory:x`, one per name and process, also across two copies of this package. @throws TypeError for a second clock */
 export function sharedStore(name: string, clock: Clock | undefined): MemoryStore {
-  const registry = globalThis as unknown as Record<symbol, Map<string, MemoryStore> | undefined>
-  const stores = (registry[SHARED] ??= new Map<string, MemoryStore>())
-  const existing = stores.get(name)
-  if (existing !== undefined) return existing
-  const store = new MemoryStore(clock)
-  stores.set(name, store)
-  return store
+  const registry = globalThis as unknown as Record<symbol, Map<string, Shared> | undefined>
+  const stores = (registry[SHARED] ??= new Map<string, Shared>())
+  const existing = stores.get(name) ?? { store: new MemoryStore(clock), clock }
+  stores.set(name, existing)
+  if (existing.clock === clock) return existing.store
+  throw new TypeError(`The store 'memory:${name}' has another clock: use the same one, or another name`)
 }

@@ -34,6 +34,8 @@ export interface RedisEngineOptions {
 
 const FOREIGN: ForeignReply = { outcome: 'foreign' }
 const PUBLISH = 'PUBLISH'
+/** The server's word, and what proxies say instead. */
+const CROSS_SLOT = /CROSSSLOT|same slot/i
 const NOT_LIVE: Subscription = { live: Promise.resolve(false), close: () => undefined }
 
 /** The engine on Redis or Valkey: one Lua script per operation, messages by publish and subscribe. */
@@ -42,11 +44,14 @@ export class RedisEngine implements Engine {
   readonly keyPrefix: string
   readonly #port: ClientPort
   readonly #subscriptions: Subscriptions | undefined
+  /** The keys of one script must share a slot. */
+  #bySlot: boolean
 
   constructor(port: ClientPort, options: RedisEngineOptions) {
     this.name = `redis (${port.client})`
     this.keyPrefix = port.keyPrefix
     this.#port = port
+    this.#bySlot = port.cluster
     this.#subscriptions =
       options.subscriber === undefined ? undefined : new Subscriptions(options.subscriber, options.clock)
   }
@@ -64,7 +69,7 @@ export class RedisEngine implements Engine {
   }
 
   batchKey(name: string): string {
-    return this.#port.cluster ? String(slotOf(name)) : ''
+    return this.#bySlot ? String(slotOf(name)) : ''
   }
 
   checkName(name: string): void {
@@ -124,7 +129,7 @@ export class RedisEngine implements Engine {
       }
       case 'lock.renew': {
         const args = { locks: o.holds.map(nameOf), ttlMs: o.ttlMs, owners: o.holds.map(ownerOf) }
-        return this.#send(scripts.lockRenew, args, passage).then(renewReply)
+        return this.#send(scripts.lockRenew, args, passage).then(renewReply, this.#renewFailed)
       }
       case 'lock.inspect':
         return this.#send(scripts.lockInspect, { lock: o.name }, passage).then(lockInspectReply)
@@ -145,13 +150,19 @@ export class RedisEngine implements Engine {
       }
       case 'mutex.renew': {
         const args = { mutexes: o.holds.map(nameOf), ttlMs: o.ttlMs, owners: o.holds.map(ownerOf) }
-        return this.#send(scripts.mutexRenew, args, passage).then(renewReply)
+        return this.#send(scripts.mutexRenew, args, passage).then(renewReply, this.#renewFailed)
       }
       case 'mutex.inspect':
         return this.#send(scripts.mutexInspect, { mutex: o.name }, passage).then(mutexInspectReply)
       case 'mutex.force':
         return this.#forceMutex(o, passage)
     }
+  }
+
+  /** A single address may stand before a cluster; then the next try goes out slot by slot. */
+  readonly #renewFailed = (error: unknown): never => {
+    if (CROSS_SLOT.test(String(error))) this.#bySlot = true
+    throw error
   }
 
   async #forceMutex(

@@ -110,15 +110,24 @@ export class Subscriptions {
         this.#resync()
       },
       onDown: () => {
-        for (const channel of this.#channels.values()) this.#tell(channel, 'down')
+        this.#down()
       },
     })
     return this.#port
   }
 
+  #down(): void {
+    for (const channel of this.#channels.values()) {
+      // For listeners that come meanwhile: a channel may outlive its link.
+      channel.live = Promise.resolve(false)
+      this.#tell(channel, 'down')
+    }
+  }
+
   #resync(): void {
     for (const channel of this.#channels.values()) {
       if (channel.failedAtMs !== undefined) this.#retry(channel)
+      else channel.live = Promise.resolve(true)
       this.#tell(channel, 'resync')
     }
   }

@@ -1,3 +1,5 @@
+import { systemClock } from '../../../clock.js'
+
 /** A client that we made ourselves, and how to close it. */
 export interface OwnClient {
   readonly client: object
@@ -26,22 +28,21 @@ interface NodeRedisModule {
   }
 }
 
-/** Connects with the client library that is installed (ioredis before node-redis). Resolves after PING. */
-export async function connectTo(url: string): Promise<OwnClient> {
+/** Connects with the client library that is installed (ioredis before node-redis). Resolves after PING, or rejects after `limitMs`. */
+export async function connectTo(url: string, limitMs: number): Promise<OwnClient> {
   const ioredis = await optional<IoredisModule>('ioredis')
-  if (ioredis !== undefined) return connectIoredis(ioredis, url)
+  if (ioredis !== undefined) return connectIoredis(ioredis, url, limitMs)
   const nodeRedis = await optional<NodeRedisModule>('redis')
-  if (nodeRedis !== undefined) return connectNodeRedis(nodeRedis, url)
+  if (nodeRedis !== undefined) return connectNodeRedis(nodeRedis, url, limitMs)
   throw new Error("Holdfast.connect() needs the package 'ioredis' or 'redis': install one of them")
 }
 
-async function connectIoredis({ Redis }: IoredisModule, url: string): Promise<OwnClient> {
+async function connectIoredis({ Redis }: IoredisModule, url: string, limitMs: number): Promise<OwnClient> {
   const client = new Redis(url, { lazyConnect: true })
   // Trouble shows in the calls; a missing listener must not end the process.
   client.on('error', () => undefined)
   try {
-    await client.connect()
-    await client.ping()
+    await within(limitMs, open(client))
   } catch (error) {
     client.disconnect()
     throw error
@@ -53,12 +54,15 @@ async function connectIoredis({ Redis }: IoredisModule, url: string): Promise<Ow
   return { client, close }
 }
 
-async function connectNodeRedis({ createClient }: NodeRedisModule, url: string): Promise<OwnClient> {
+async function connectNodeRedis(
+  { createClient }: NodeRedisModule,
+  url: string,
+  limitMs: number,
+): Promise<OwnClient> {
   const client = createClient({ url })
   client.on('error', () => undefined)
   try {
-    await client.connect()
-    await client.ping()
+    await within(limitMs, open(client))
   } catch (error) {
     destroy(client)
     throw error
@@ -68,6 +72,26 @@ async function connectNodeRedis({ createClient }: NodeRedisModule, url: string):
     return Promise.resolve()
   }
   return { client, close }
+}
+
+async function open(client: { connect(): Promise<unknown>; ping(): Promise<unknown> }): Promise<void> {
+  await client.connect()
+  await client.ping()
+}
+
+/** The clients wait for ever for a server that takes connections and says nothing. */
+function within(limitMs: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => {
+      reject(new Error(`no answer within ${String(limitMs)} ms`))
+    }
+    const timer = systemClock.setTimer(late, limitMs, true)
+    work
+      .finally(() => {
+        timer.cancel()
+      })
+      .then(resolve, reject)
+  })
 }
 
 function destroy(client: { destroy(): void }): void {

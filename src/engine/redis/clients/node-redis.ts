@@ -99,8 +99,11 @@ function senderOf(client: AnyNodeRedis): Send {
   if (isCluster(client)) return (firstKey, args) => client.sendCommand(firstKey, false, args, NO_MAPPING)
   if (isSentinel(client)) return (_firstKey, args) => client.sendCommand(false, args, NO_MAPPING)
   if (isPool(client)) return (_firstKey, args) => client.sendCommand(args, NO_MAPPING)
-  const unsent = new Unsent(client)
-  return (_firstKey, args) => client.sendCommand(args, unsent.options)
+  let unsent: Unsent | undefined
+  return (_firstKey, args) => {
+    unsent ??= new Unsent(client)
+    return client.sendCommand(args, unsent.options)
+  }
 }
 
 /**
