@@ -20,9 +20,15 @@ export function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy 
     (reply) => answered(runtime, call, { reply, passage, wallOffsetMs, ttlMs }),
     (error: unknown) => {
       if (passage.sends > 0 && maybeApplied(error)) call.unsure = true
-      throw error
+      throw error instanceof EngineError || call.fired ? error : strange(error)
     },
   )
+}
+
+/** A reply that no script gives: something between us and the server answers in its place. */
+function strange(error: unknown): EngineError {
+  const message = error instanceof Error ? error.message : String(error)
+  return new EngineError(message, { kind: 'refused', outcome: 'unknown', cause: error })
 }
 
 interface Answer {

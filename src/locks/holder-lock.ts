@@ -53,22 +53,22 @@ export interface ExclusiveLock {
   tryUsing<T>(callback: UnderLease<T>): Promise<TryUsingResult<T>>
   /** The same with options. */
   tryUsing<T>(options: AcquireOptions, callback: UnderLease<T>): Promise<TryUsingResult<T>>
-  /** Whether anybody holds the lock. Asks the primary. @throws UnavailableError, WrongTypeError */
+  /** Whether anybody holds the lock. Asks the primary. @throws UnavailableError, WrongTypeError, ClosedError */
   isLocked(): Promise<boolean>
-  /** Whether this owner (`lease.owner`) holds the lock. @throws UnavailableError, WrongTypeError */
+  /** Whether this owner (`lease.owner`) holds the lock. @throws UnavailableError, WrongTypeError, ClosedError */
   isHeldBy(owner: string): Promise<boolean>
-  /** Milliseconds until the server would free the lock; 0: it is free, `Infinity`: its key has no TTL. @throws UnavailableError, WrongTypeError */
+  /** Milliseconds until the server would free the lock; 0: it is free, `Infinity`: its key has no TTL. @throws UnavailableError, WrongTypeError, ClosedError */
   remainingTime(): Promise<number>
   /**
    * Takes the lock away from whoever holds it now; they are told at their next renewal. For operators.
-   * Resolves to whether there was somebody. @throws UnavailableError, WrongTypeError (data of another kind stays untouched)
+   * Resolves to whether there was somebody. @throws UnavailableError, ClosedError, WrongTypeError (data of another kind stays untouched)
    */
   forceRelease(): Promise<boolean>
 }
 
 /** Looks of locks that count how often their holder has entered. */
 export interface CountingLock extends ExclusiveLock {
-  /** How often this owner, or without one whoever holds the lock, has entered; 0: it is free. @throws UnavailableError, WrongTypeError */
+  /** How often this owner, or without one whoever holds the lock, has entered; 0: it is free. @throws UnavailableError, WrongTypeError, ClosedError */
   holdCount(owner?: string): Promise<number>
 }
 

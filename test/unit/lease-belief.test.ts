@@ -1,6 +1,7 @@
 /** What a holder believes, against what the engine says: the belief must end first. */
 import { describe, expect, test } from 'vitest'
 import { Holdfast, ManualClock } from '../../src/index.js'
+import { stage } from '../support/staged-engine.js'
 
 const open = async (options: { lockWatchdogTimeout?: number } = {}) => {
   const clock = new ManualClock()
@@ -72,10 +73,43 @@ describe('the belief in a lease ends before the lease does', () => {
     await lease.extend(1)
     expect(lease.held).toBe(true)
     expect(lease.remaining).toBeLessThanOrEqual(await others.remainingTime())
+    expect(lease.remaining).toBeGreaterThan(58_000)
+  })
+
+  test('a sleep that only the uptime tells puts every lease in doubt at the next tick', async () => {
+    const { clock, lock, engine } = stage()
+    clock.wall = () => 1_000_000 + clock.now()
+    await lock('watched').acquire()
+    const bare = await lock('bare').acquire({ leaseTime: 60_000 })
+    clock.sleepMachine(30_000)
+    expect(bare.held).toBe(true)
+    await clock.advance(10_000)
+    const renewed = engine.asked.flatMap((operation) =>
+      operation.op === 'lock.renew' ? operation.holds.map(({ name }) => name) : [],
+    )
+    expect(renewed.sort()).toEqual(['bare', 'watched'])
   })
 })
 
+test('a lease that is released after its belief has ended is freed at once, without waiting for the engine', async () => {
+  const { clock, lock, others } = await open()
+  const lease = await lock.acquire({ leaseTime: 60_000 })
+  await clock.advance(lease.remaining)
+  expect(await others.tryAcquire()).toBeNull()
+  expect(await lease.release()).toBe('expired')
+  await clock.advance(0)
+  expect(await others.tryAcquire()).not.toBeNull()
+})
+
 describe('the watchdog', () => {
+  test('renews many in few commands, at most 100 in one', async () => {
+    const { clock, lock, engine } = stage()
+    for (let i = 0; i < 250; i++) await lock(`lock ${i}`).acquire()
+    await clock.advance(10_000)
+    const sizes = engine.asked.flatMap((asked) => (asked.op === 'lock.renew' ? [asked.holds.length] : []))
+    expect(sizes).toEqual([100, 100, 50])
+  })
+
   test('renews every third of its time-out', async () => {
     const { clock, lock, others } = await open()
     await lock.acquire()

@@ -38,6 +38,23 @@ it('minHold leaves the key with the rest, also when the release was not answered
   expect(await elsewhere(scene).isLocked()).toBe(false)
 })
 
+it.each([0, 1_000])('a reply that nobody can read is an UnavailableError (waitTime %i)', async (waitTime) => {
+  const scene = stage()
+  const cause = new Error('a reply that it does not declare')
+  scene.engine.direction = async ({ op }, run) => {
+    const reply = await run()
+    if (op === 'lock.acquire') throw cause
+    return reply
+  }
+  const error: unknown = await scene
+    .lock()
+    .acquire({ waitTime })
+    .catch((reason: unknown) => reason)
+  expect(error).toMatchObject({ code: 'HOLDFAST_UNAVAILABLE', outcome: 'unknown', cause })
+  await scene.clock.advance(0)
+  expect(await elsewhere(scene).isLocked()).toBe(false)
+})
+
 it('looks at a lock reject after close', async () => {
   const scene = stage()
   await scene.runtime.close(0)
