@@ -11,6 +11,9 @@ import { wallOffset, type Tenure } from './tenure.js'
 const BATCH = 100
 /** Renewals that fall due within this part of the period go out together. */
 const AHEAD = 0.1
+/** So many batches go out at once; what is more waits for a part of the period, so that all of it is spread. */
+const AT_ONCE = 10
+const PAUSES = 100
 const FAST_RETRY_MS = 1_000
 /** `os.uptime()` counts whole seconds. */
 const UPTIME_TOLERANCE_MS = 1_500
@@ -38,6 +41,8 @@ export class Watchdog {
   readonly #context = new AsyncResource('HoldfastWatchdog')
   #timer: Timer | undefined
   #timerAtMs = Infinity
+  /** No renewals before this time: the last tick took all that may go out at once. */
+  #restUntilMs = -Infinity
   #uptimeOffsetMs: number
   #onEmpty: (() => void) | undefined
 
@@ -104,8 +109,11 @@ export class Watchdog {
 
   // A timer that fires too early costs one look; so it stays when the first tenure goes.
   #arm(): void {
-    const dueAtMs = this.#schedule.first?.dueAtMs
-    if (dueAtMs === undefined || (this.#timer !== undefined && this.#timerAtMs <= dueAtMs)) return
+    const { first } = this.#schedule
+    if (first === undefined) return
+    const renewal = first.dueAtMs === first.renewAtMs
+    const dueAtMs = renewal ? Math.max(first.dueAtMs, this.#restUntilMs) : first.dueAtMs
+    if (this.#timer !== undefined && this.#timerAtMs <= dueAtMs) return
     this.#timer?.cancel()
     this.#timerAtMs = dueAtMs
     this.#timer = this.#context.runInAsyncScope(() =>
@@ -124,16 +132,20 @@ export class Watchdog {
     this.#noticeSleep()
     const nowMs = this.#clock.now()
     const due: Tenure[] = []
+    // All must be through in half a period.
+    const most = Math.max(AT_ONCE * BATCH, Math.ceil((2 * this.#schedule.size) / PAUSES))
     for (let tenure = this.#schedule.first; tenure !== undefined; tenure = this.#schedule.first) {
       if (tenure.dueAtMs > nowMs + this.#periodMs * AHEAD) break
       if (tenure.deadlineMs <= nowMs) tenure.lose('expired')
       else if (tenure.maxHoldAtMs <= nowMs) tenure.lose('max-hold')
       else if (tenure.dueAtMs > nowMs && due.length === 0) break
+      else if (due.length === most) break
       else if (tenure.dueAtMs === tenure.renewAtMs && !tenure.renewing) this.#take(tenure, due)
       else if (tenure.dueAtMs > nowMs) break
       // Its deadline was raised since.
       else this.#place(tenure)
     }
+    if (due.length === most) this.#restUntilMs = nowMs + this.#periodMs / PAUSES
     this.#renew(due)
     this.#arm()
   }

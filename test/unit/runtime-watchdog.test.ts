@@ -104,3 +104,21 @@ function withheld({ engine }: Stage, kind: string): () => void {
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
+
+it('renewals of many locks that were taken together are spread over the period, and all come in time', async () => {
+  const { clock, lock, engine } = stage({ lockWatchdogTimeout: 30_000 })
+  const renewals = (): number => engine.asked.filter(({ op }) => op === 'lock.renew').length
+  const leases = await Promise.all(
+    Array.from({ length: 3_000 }, (_, i) => lock(`many:${String(i)}`).acquire()),
+  )
+  await clock.advance(10_000)
+  expect(renewals()).toBe(10)
+  await clock.advance(100)
+  expect(renewals()).toBe(20)
+  await clock.advance(100)
+  expect(renewals()).toBe(30)
+  await clock.advance(9_800)
+  expect(renewals()).toBeLessThanOrEqual(40)
+  await clock.advance(100_000)
+  expect(leases.every(({ held }) => held)).toBe(true)
+})
