@@ -1,0 +1,144 @@
+/** Where a contract is tried: an engine, its time, and what other programs see of it and do to it. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { afterAll, beforeAll, describe, onTestFinished, test, type TestContext } from 'vitest'
+import type { ExclusiveLock, Holdfast, HoldfastOptions } from '../../src/index.js'
+import type { Value } from '../support/resp.js'
+
+/** The two kinds of lock with one holder. */
+export type Kind = 'lock' | 'mutex'
+
+/** What is stored under a name. */
+export interface Stored {
+  /** Owner → count of a lock, the token of a mutex, or somebody's data. */
+  readonly value: unknown
+  /** -1: none. */
+  readonly ttlMs: number
+}
+
+/** A real server. */
+export interface RealServer {
+  command(...words: readonly (string | number)[]): Promise<Value>
+  /** Destroys the client of a Holdfast, as its user might. */
+  cut(holdfast: Holdfast): void
+  /** A second Holdfast on the same client. */
+  again(holdfast: Holdfast): Holdfast
+}
+
+/** A store that all Holdfasts of a world share, and its time. */
+export interface World {
+  /** The same as a Holdfast of another process; closed when the test is finished. */
+  holdfast(options?: HoldfastOptions): Promise<Holdfast>
+  now(): number
+  /** Lets (at least) so many milliseconds pass. */
+  pass(ms: number): Promise<void>
+  /** Lets time pass until the promise settles. */
+  settled<T>(promise: Promise<T>): Promise<T>
+  /** Lets time pass until the condition holds. */
+  until(condition: () => boolean | Promise<boolean>, what: string): Promise<void>
+  /** How many operations were executed so far. */
+  operations(): Promise<number>
+  read(name: string): Promise<Stored | undefined>
+  /** Another program stores a list, or a hash that is no lock. */
+  storeData(name: string, type: 'list' | 'hash'): Promise<void>
+  /** Another process takes the lock, whoever has it, and tells nobody. */
+  take(name: string, owner: string, terms: { kind: Kind; ttlMs: number }): Promise<void>
+  /** Removes the key and tells nobody. */
+  remove(name: string): Promise<void>
+  persist(name: string): Promise<void>
+  readonly server: RealServer | undefined
+  /** Ends the world. */
+  end(): Promise<void>
+}
+
+const contexts = new AsyncLocalStorage<TestContext>()
+
+/** Calls back when the running test is finished, also where several run at once. */
+export function atEnd(ending: () => void | Promise<void>): void {
+  const context = contexts.getStore()
+  if (context === undefined) onTestFinished(ending)
+  else context.onTestFinished(ending)
+}
+
+/** A world for all tests of a file, and shorthands for them. */
+export class Stage {
+  #world: World | undefined
+  #names = 0
+  #slow: [name: string, body: () => Promise<void>][] = []
+  readonly #realTime: boolean
+
+  constructor(open: () => Promise<World>, { realTime }: { readonly realTime: boolean }) {
+    this.#realTime = realTime
+    beforeAll(async () => {
+      this.#world = await open()
+    })
+    afterAll(async () => {
+      await this.#world?.end()
+      if (this.#slow.length > 0) throw new Error('slow tests were declared and never run')
+    })
+  }
+
+  get world(): World {
+    if (this.#world === undefined) throw new Error('outside of a test')
+    return this.#world
+  }
+
+  /** The real server, for tests that run only where there is one. */
+  get server(): RealServer {
+    const { server } = this.world
+    if (server === undefined) throw new Error('there is no server')
+    return server
+  }
+
+  /** Declares a test that waits for most of its time; see {@link slowTests}. */
+  slow(name: string, body: () => Promise<void>): void {
+    this.#slow.push([name, body])
+  }
+
+  /** The slow tests declared before: in real time they run side by side, so they must not look at the whole server. */
+  slowTests(): void {
+    const declare = this.#realTime ? test.concurrent : test
+    // Inside, since what stands in a describe before this one is collected just before this one.
+    describe('in the course of time', () => {
+      for (const [name, body] of this.#slow) declare(name, (context) => contexts.run(context, body))
+      this.#slow = []
+    })
+  }
+
+  /** A name that no other test uses. */
+  name(): string {
+    this.#names += 1
+    return `contract:${this.#names}`
+  }
+}
+
+/** A stage for one kind of lock. */
+export interface KindStage {
+  readonly stage: Stage
+  readonly kind: Kind
+  /** A lock on a Holdfast of its own. */
+  readonly lock: (name: string, options?: HoldfastOptions) => Promise<ExclusiveLock>
+}
+
+/** The stage for one kind of lock. */
+export function forKind(stage: Stage, kind: Kind): KindStage {
+  const lock = async (name: string, options?: HoldfastOptions) =>
+    lockOf(kind, await stage.world.holdfast(options), name)
+  return { stage, kind, lock }
+}
+
+/** The lock of a kind. */
+export function lockOf(kind: Kind, holdfast: Holdfast, name: string): ExclusiveLock {
+  return kind === 'lock' ? holdfast.lock(name) : holdfast.mutex(name)
+}
+
+/** An owner as another process would have one. */
+export const STRANGER = '1c6e9b0a-0d7c-4f55-8a56-0f6c1f1f2f3f:57'
+
+/** Closes it when the test is finished, and then what is under it. */
+export function closeLater(world: World, holdfast: Holdfast, after?: () => void): Holdfast {
+  atEnd(async () => {
+    await world.settled(holdfast.close({ drain: 0 }))
+    after?.()
+  })
+  return holdfast
+}
