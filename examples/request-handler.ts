@@ -1,5 +1,6 @@
 // A request handler that must not let a customer wait: at most 300 ms for the lock, and no longer than the client
 // stays connected. Each kind of failure gets its own answer.
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,8 +13,11 @@ const holdfast = new Holdfast(redis)
 const STATUS: Readonly<Record<string, number>> = { HOLDFAST_WAIT_TIMEOUT: 409, HOLDFAST_UNAVAILABLE: 503 }
 
 async function pay(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  request.resume()
+  await once(request, 'end')
   const gone = new AbortController()
-  request.on('close', () => {
+  // The response's event: the request's comes already when its body has been read.
+  response.on('close', () => {
     if (!response.writableEnded) gone.abort()
   })
   try {
@@ -29,7 +33,8 @@ const server = createServer((request, response) => void pay(request, response))
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 const { port } = server.address() as AddressInfo
 
-const request = async (): Promise<number> => (await fetch(`http://127.0.0.1:${String(port)}/pay`)).status
+const request = async (): Promise<number> =>
+  (await fetch(`http://127.0.0.1:${String(port)}/pay`, { method: 'POST', body: 'order 42' })).status
 const answers = (await Promise.all([request(), request()])).sort()
 console.log(`two requests for one order at once: ${answers.join(' and ')}`)
 

@@ -14,6 +14,5 @@ assert.equal(lease.held, false)
 assert.equal(await lock.isLocked(), false)
 console.log('a minute passed in no time, and the lease with it')
 
-const closing = holdfast.close()
-await clock.advance(10_000)
-await closing
+// With a drain, closing would wait on this clock for leases that nobody released.
+await holdfast.close({ drain: 0 })

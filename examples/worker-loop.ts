@@ -4,6 +4,9 @@ import { createClient } from 'redis'
 import { Holdfast } from 'holdfast'
 
 const client = createClient({ url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' })
+client.on('error', (error) => {
+  console.error(`Redis: ${String(error)}`)
+})
 await client.connect()
 const holdfast = new Holdfast(client)
 

@@ -75,8 +75,8 @@ export class Holdfast implements AsyncDisposable {
   /**
    * Connects by address: `redis://` and `rediss://` with the client that is installed, `memory:` a private store in
    * this process, `memory:x` one that all of this process share. Resolves when the server has answered a PING.
-   * @throws TypeError for another address; UnavailableError if the server cannot be reached within the longer of
-   * `commandTimeout` and `unavailableAfter`
+   * @throws TypeError for another address, and if no client is installed; UnavailableError if the server refuses, or has
+   * not answered within the longer of `commandTimeout` and `unavailableAfter`
    */
   static async connect(url: string, options?: HoldfastOptions): Promise<Holdfast> {
     if (typeof url !== 'string') throw new TypeError(`The address must be a string, but is ${describe(url)}`)
@@ -88,6 +88,7 @@ export class Holdfast implements AsyncDisposable {
         `The address must begin with redis://, rediss:// or memory:, but is ${JSON.stringify(url)}`,
       )
     const own = await connectTo(url, Math.max(commandTimeout, unavailableAfter)).catch((error: unknown) => {
+      if (error instanceof TypeError) throw error
       throw new UnavailableError(`Cannot connect: ${String(error)}`, undefined, {
         outcome: 'not-applied',
         cause: error,
@@ -172,16 +173,24 @@ function onClient(client: unknown, settings: ResolvedHoldfastOptions): Backing {
     throw new TypeError(
       'The client is in subscriber mode: pass one that takes commands (Holdfast opens its subscriber itself)',
     )
-  const engine = new RedisEngine(port, { clock: settings.clock, subscriber: subscriberOf(port, settings) })
+  const engine = new RedisEngine(port, {
+    clock: settings.clock,
+    subscriber: subscriberOf(client, port, settings),
+  })
   return { engine, close: () => Promise.resolve() }
 }
 
 function subscriberOf(
+  client: unknown,
   port: ClientPort,
   { subscriber }: ResolvedHoldfastOptions,
 ): ((events: SubscriberEvents) => SubscriberPort) | undefined {
   if (subscriber === 'off') return undefined
   if (subscriber === 'auto') return (events) => port.subscriber(events)
+  if (subscriber === client)
+    throw new TypeError(
+      'subscriber must be a client of its own: in subscriber mode the other one would take no commands',
+    )
   // Made once for nothing: a wrong one is refused here, and not where the first waiter needs it.
   subscriberFrom(subscriber, DEAF)
   return (events) => subscriberFrom(subscriber, events)

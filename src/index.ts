@@ -43,4 +43,4 @@ export type {
 } from './locks/holder-lock.js'
 export type { Lock, LockOptions } from './locks/lock.js'
 export type { Mutex } from './locks/mutex.js'
-export type { AcquireDefaults, AcquireOptions, HoldfastOptions } from './options.js'
+export type { AnyLease, AcquireDefaults, AcquireOptions, HoldfastOptions } from './options.js'

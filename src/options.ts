@@ -18,9 +18,9 @@ export interface HoldfastOptions {
   readonly lockWatchdogTimeout?: number | undefined
   /** Bounds every single command to the server. 1…2^53−1. @defaultValue 3 000 */
   readonly commandTimeout?: number | undefined
-  /** How long a call without `waitTime` tries to reach the server before it fails. 0…∞. @defaultValue 10 000 */
+  /** How long a call without `waitTime` tries to reach the server before it fails, at most one `commandTimeout` longer. 0…∞. @defaultValue 10 000 */
   readonly unavailableAfter?: number | undefined
-  /** Ends the renewal of a lease after this time. 1…∞. @defaultValue `Infinity` */
+  /** After this time a lease counts as lost (`max-hold`): its signal aborts and renewal ends; the key stays until its release or the end of its TTL. 1…∞. @defaultValue `Infinity` */
   readonly maxHold?: number | undefined
   /** How much the clocks of client and server may drift apart during a lease, as a part of it; 2 ms are added. 0…0.5. @defaultValue 0.01 */
   readonly clockDrift?: number | undefined
@@ -32,6 +32,14 @@ export interface HoldfastOptions {
   readonly clock?: Clock | undefined
 }
 
+/** A lease, as far as options need it. */
+export interface AnyLease {
+  /** The name of its lock. */
+  readonly lock: string
+  /** Its owner. */
+  readonly owner: string
+}
+
 /** How to acquire. All times are milliseconds; fractions are rounded up. */
 export interface AcquireOptions {
   /** How long to wait: 0 one attempt, `Infinity` until `signal` aborts. @defaultValue `Infinity` for `acquire` and `using`, 0 for `tryAcquire` and `tryUsing` */
@@ -41,10 +49,10 @@ export interface AcquireOptions {
   /** Ends the waiting, never the hold. The call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
   /** Enters this lease of the same lock once more. */
-  readonly within?: object | undefined
+  readonly within?: AnyLease | undefined
   /** A release before this time has passed since the grant leaves the lock closed for the rest of it. 0…2^53−1. @defaultValue 0 */
   readonly minHold?: number | undefined
-  /** Ends the renewal of this lease after this time. 1…∞. @defaultValue that of the `Holdfast` */
+  /** After this time the lease counts as lost (`max-hold`): its signal aborts and renewal ends; the key stays until its release or the end of its TTL. 1…∞. @defaultValue that of the `Holdfast` */
   readonly maxHold?: number | undefined
   /** The longest pause between two attempts of a waiter. 1…2^53−1. @defaultValue 5 000; 500 for a mutex */
   readonly pollInterval?: number | undefined

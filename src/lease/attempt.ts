@@ -105,5 +105,9 @@ export function leaseMsOf(runtime: Runtime, call: Call): number {
 /** The error that the caller sees. */
 export function failure(call: Call, error: unknown): unknown {
   if (call.fired) return call.reason
-  return error instanceof EngineError ? unavailable(error, call.target.title) : error
+  if (!(error instanceof EngineError)) return error
+  const { message, kind, cause } = error
+  // The last attempt may not have been sent; what matters is whether any of them may have been applied.
+  const outcome = call.unsure ? 'unknown' : error.outcome
+  return unavailable(new EngineError(message, { kind, outcome, cause }), call.target.title)
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../clock.js'
 import type { ResolvedAcquireOptions } from '../options.js'
 import { Interrupt } from './interrupt.js'
@@ -54,6 +55,8 @@ export class Call extends Interrupt {
       this.#onAbort = () => {
         this.fire(signal.reason)
       }
+      // One signal for all calls of a program is usual, and its listeners are no leak: each goes with its call.
+      if (signal instanceof EventTarget) setMaxListeners(0, signal)
       signal.addEventListener('abort', this.#onAbort, { once: true })
     }
   }

@@ -182,6 +182,11 @@ export class HeldLease implements Lease, TenureMember {
     }
   }
 
+  /** What `JSON.stringify` and loggers show. */
+  toJSON(): { readonly lock: string; readonly owner: string } {
+    return { lock: this.lock, owner: this.owner }
+  }
+
   release(): Promise<ReleaseOutcome> {
     return (this.#released ??= this.#end())
   }

@@ -32,5 +32,9 @@ export async function forceRelease(runtime: Runtime, target: Target): Promise<bo
 
 /** Other data is under the lock's name. */
 export function wrongType({ title, name, family }: Target): WrongTypeError {
-  return new WrongTypeError(title, name, `a ${family}`)
+  return new WrongTypeError(
+    title,
+    name,
+    family === 'lock' ? 'a lock (a hash of owners)' : 'a mutex (a string)',
+  )
 }

@@ -214,6 +214,8 @@ function argumentsOf<T>(
   first: AcquireOptions | UnderLease<T>,
   second: UnderLease<T> | undefined,
 ): { readonly options: AcquireOptions | undefined; readonly callback: UnderLease<T> } {
+  if (typeof first === 'function' && second !== undefined)
+    throw new TypeError('Options come before the callback: using(options, callback)')
   const [options, callback] = typeof first === 'function' ? [undefined, first] : [first, second]
   if (typeof callback !== 'function')
     throw new TypeError(`The callback must be a function, but is ${describe(callback)}`)

@@ -46,7 +46,10 @@ export function acquiring({ stage, kind, lock }: KindStage): void {
         holder: lease.owner,
         holderTtl: expect.toSatisfy((ttl: number) => ttl > 20_000 && ttl <= 30_000) as number,
       })
-      expect(stage.world.now() - startMs).toBeGreaterThanOrEqual(119)
+      const waitedMs = stage.world.now() - startMs
+      expect(waitedMs).toBeGreaterThanOrEqual(119)
+      // Only a clock of our own is exact.
+      if (stage.world.server === undefined) expect(waitedMs).toBeLessThanOrEqual(130)
       expect(lease.held).toBe(true)
     })
 

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from 'vitest'
 import type { Holdfast, HoldfastOptions, Lease, Lock } from '../../src/index.js'
+import type { AnyLease } from '../../src/options.js'
 import { hear, hearWarnings } from './hear.js'
 import { Door, Gauge, turns, Watched } from './together.js'
 import { STRANGER, type Stage } from './world.js'
@@ -31,6 +32,7 @@ export function reentry(stage: Stage): void {
             expect(await lock.holdCount()).toBe(3)
             expect(await lock.holdCount(outer.owner)).toBe(3)
             expect(await lock.holdCount(STRANGER)).toBe(0)
+            await expect(lock.holdCount('')).rejects.toThrow(/owner must be a non-empty string/)
           })
           expect(await inner.release()).toBe('still-held')
         })
@@ -355,8 +357,8 @@ export function reentry(stage: Stage): void {
       const { holdfast, lock } = await make()
       const lease = await holdfast.lock(stage.name()).acquire()
       await expect(lock.acquire({ within: lease })).rejects.toThrow(TypeError)
-      await expect(lock.acquire({ within: {} })).rejects.toThrow(/within must be a lease/)
-      await expect(lock.tryAcquire({ within: null as unknown as object })).rejects.toThrow(
+      await expect(lock.acquire({ within: {} as AnyLease })).rejects.toThrow(/within must be a lease/)
+      await expect(lock.tryAcquire({ within: null as unknown as AnyLease })).rejects.toThrow(
         /within must be a lease/,
       )
       const mine = await lock.acquire()

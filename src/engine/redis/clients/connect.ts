@@ -34,7 +34,7 @@ export async function connectTo(url: string, limitMs: number): Promise<OwnClient
   if (ioredis !== undefined) return connectIoredis(ioredis, url, limitMs)
   const nodeRedis = await optional<NodeRedisModule>('redis')
   if (nodeRedis !== undefined) return connectNodeRedis(nodeRedis, url, limitMs)
-  throw new Error("Holdfast.connect() needs the package 'ioredis' or 'redis': install one of them")
+  throw new TypeError("Holdfast.connect() needs the package 'ioredis' or 'redis': install one of them")
 }
 
 async function connectIoredis({ Redis }: IoredisModule, url: string, limitMs: number): Promise<OwnClient> {
