@@ -323,17 +323,22 @@ export function reentry(stage: Stage): void {
     test('and wait inside while it is released compete from then on', async () => {
       const { lock } = await make()
       const parent = await lock.acquire()
-      const door = new Door()
+      const [door, late] = [new Door(), new Door()]
       const attempts: Promise<unknown>[] = []
       await parent.run(async () => {
         attempts.push(lock.using(() => door.opened))
-        await turns()
+        await stage.world.until(() => parent.holdCount === 2, 'the first is inside')
         attempts.push(lock.using((lease) => lease.owner))
+        attempts.push(late.opened.then(() => lock.tryAcquire()))
         await turns()
       })
       await parent.release()
+      late.open()
+      expect(await stage.world.settled(attempts[2] ?? Promise.reject(new Error('none')))).toBeNull()
+      await stage.world.pass(20)
       door.open()
       const [, owner] = await stage.world.settled(Promise.all(attempts))
+      expect(owner).toMatch(/:/)
       expect(owner).not.toBe(parent.owner)
     })
   })

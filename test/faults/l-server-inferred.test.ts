@@ -37,7 +37,7 @@ describe.each([IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6])('with $name', 
     const client = await open(variant, scene.port, { username: 'app', password: 'first' })
     scene.atEnd(() => client.destroy())
     const failed = scene.hear('holdfast:renew:failed')
-    const settings = { lockWatchdogTimeout: 900, commandTimeout: 200 }
+    const settings = { lockWatchdogTimeout: 1_800, commandTimeout: 200 }
     const holdfast = scene.holdfast(settings, client.raw as object)
     const lease = await holdfast.lock(NAME).acquire()
 
@@ -47,7 +47,7 @@ describe.each([IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6])('with $name', 
       lease.signal.addEventListener('abort', resolve)
     })
     expect(lease.signal.reason).toMatchObject({ reason: 'expired' })
-    expect(failed.length).toBeGreaterThan(1)
+    expect(failed.length).toBeGreaterThan(0)
     await expect(holdfast.lock('another').acquire({ waitTime: 100 })).rejects.toMatchObject({
       code: 'HOLDFAST_UNAVAILABLE',
     })
