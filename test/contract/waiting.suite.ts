@@ -185,6 +185,21 @@ export function waiting({ stage, kind, lock }: KindStage): void {
     })
   })
 
+  stage.slow('a waiter that has subscribed looks once more and then sleeps; a mutex also polls', async () => {
+    const name = stage.name()
+    const lease = await (await lock(name)).acquire()
+    const wakeups = hear('holdfast:wakeup', name)
+    const waiter = (await lock(name)).acquire()
+    await stage.world.until(() => wakeups.some(({ cause }) => cause === 'resync'), 'it looks once more')
+    const before = wakeups.length
+    await stage.world.pass(400)
+    const causes = wakeups.slice(before).map(({ cause }) => cause)
+    if (kind === 'lock') expect(causes).toEqual([])
+    else expect(new Set(causes)).toEqual(new Set(['poll']))
+    await lease.release()
+    await stage.world.settled(waiter)
+  })
+
   test('a release that comes between the attempt and the confirmed subscription is not missed', async () => {
     const name = stage.name()
     const [holder, waiter] = [await lock(name), await lock(name)]

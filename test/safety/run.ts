@@ -1,0 +1,126 @@
+/**
+ * The safety run: worker processes take turns on locks while faults are made, and what they wrote down is judged.
+ * See `--help`. The last line counts the checks.
+ */
+import { HELP, parseArguments, type RunOptions } from './arguments.js'
+import { judge, judgeSoFar } from './checker.js'
+import { FAULTS, type Fault } from './faults.js'
+import { now } from './journal.js'
+import type { Manners, Thing } from './messages.js'
+import { BrokenCopy, MUTANTS, type Mutant } from './mutants.js'
+import { Random } from './random.js'
+import { printChecks, printFinding, printTable, printTotals } from './report.js'
+import { World } from './world.js'
+
+const SOURCE = new URL('../../src/index.ts', import.meta.url).href
+const MANNERS: Manners = { greed: 0.12, haste: 0.05, leased: 0.4, restMs: 60 }
+/** The one of the short form. */
+const SHORT_MUTANT = 'release-blind'
+const CAUGHT_WITHIN_MS = 60_000
+
+interface Counts {
+  passed: number
+  failed: number
+}
+
+function thingsOf(kinds: readonly Thing['kind'][]): Thing[] {
+  return kinds.map((kind) => ({ kind, name: `turns on a ${kind}` }))
+}
+
+/** The library as it is, under all faults. */
+async function honest(options: RunOptions): Promise<Counts> {
+  const { seed, workers, client } = options
+  const things = thingsOf(options.objects)
+  console.log(`\n${things.map(({ kind }) => kind).join(' and ')}: ${String(workers)} workers, seed ${seed}`)
+  const world = await World.open({ seed, workers, things, client, manners: MANNERS, source: SOURCE })
+  try {
+    await makeFaults(world, options)
+    const story = await world.finish()
+    printTotals(story)
+    if (!options.short) printTable(story)
+    const counts = printChecks(story, judge(story))
+    if (counts.failed === 0) world.forget()
+    else console.log(`the histories are in ${world.folder}`)
+    return counts
+  } finally {
+    await world[Symbol.asyncDispose]()
+  }
+}
+
+/** Every fault once, and then over again in another order, until the time is over. */
+async function makeFaults(world: World, { seed, seconds }: RunOptions): Promise<void> {
+  const random = new Random(`faults ${seed}`)
+  const endAt = seconds === undefined ? 0 : now() + seconds * 1_000
+  do {
+    for (const fault of random.shuffled<Fault>(Object.values(FAULTS))) {
+      if (world.crash !== undefined || (seconds !== undefined && now() >= endAt)) return
+      await world.rest(50, 300)
+      await world.make(fault)
+    }
+  } while (world.crash === undefined && now() < endAt)
+}
+
+/** A broken lock, until a check finds it. */
+async function broken(mutant: Mutant, { seed, workers, client }: RunOptions): Promise<Counts> {
+  using copy = new BrokenCopy(mutant)
+  const { source } = copy
+  const things = thingsOf([mutant.kind])
+  const { manners } = mutant
+  const world = await World.open({ seed, workers, things, client, manners, source })
+  try {
+    const startedAt = now()
+    for (let turn = 0; world.crash === undefined && now() - startedAt < CAUGHT_WITHIN_MS; turn++) {
+      const fault = mutant.faults[turn % mutant.faults.length]
+      if (fault === undefined) break
+      await world.make(fault)
+      if (found(world, mutant, startedAt)) return { passed: 1, failed: 0 }
+    }
+    console.log(`FAILED  not found: ${mutant.name} (${mutant.what})`)
+    if (world.crash !== undefined) console.log(`        ${world.crash}`)
+    return { passed: 0, failed: 1 }
+  } finally {
+    await world[Symbol.asyncDispose]()
+    if (!process.env['KEEP']) world.forget()
+  }
+}
+
+function found(world: World, { name, what, caughtBy }: Mutant, startedAt: number): boolean {
+  const story = world.story()
+  const finding = judgeSoFar(story).find(({ check }) => caughtBy.includes(check))
+  if (finding === undefined) return false
+  const seconds = ((now() - startedAt) / 1_000).toFixed(1)
+  console.log(`  ok    found after ${seconds} s: ${name} (${what})`)
+  if (process.env['HOLDFAST_SAFETY_SHOW'] === undefined) console.log(`        ${finding.what}`)
+  else printFinding(story, finding)
+  return true
+}
+
+function chosenMutants({ short, mutant }: RunOptions): readonly Mutant[] {
+  const name = mutant ?? (short ? SHORT_MUTANT : undefined)
+  return name === undefined ? MUTANTS : MUTANTS.filter((candidate) => candidate.name === name)
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = parseArguments(args)
+  if (options === undefined) {
+    console.log(HELP)
+    return 0
+  }
+  const counts: Counts = { passed: 0, failed: 0 }
+  const add = ({ passed, failed }: Counts): void => {
+    counts.passed += passed
+    counts.failed += failed
+  }
+  console.log(`locks that are broken on purpose: seed ${options.seed}`)
+  for (const mutant of chosenMutants(options)) add(await broken(mutant, options))
+  if (options.mutant === undefined) add(await honest(options))
+  console.log(`${String(counts.passed)} passed, ${String(counts.failed)} failed`)
+  return counts.failed === 0 ? 0 : 1
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  console.error(error instanceof TypeError ? `safety run: ${error.message}` : error)
+  process.exitCode = error instanceof TypeError ? 2 : 1
+}

@@ -1,0 +1,261 @@
+/** A server, workers that take turns on its locks, and faults; the coordinator of one run. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startProxy } from '../support/proxy.js'
+import { startRedis, type RedisServer } from '../support/server.js'
+import { Control } from './control.js'
+import type { Fault, Scene } from './faults.js'
+import type { ProcessEvent, Terms, WorldEvent } from './history.js'
+import { Journal, now, readJournals } from './journal.js'
+import type { ClientName, Manners, Thing } from './messages.js'
+import { LONGEST_TTL_MS } from './plan.js'
+import { Random } from './random.js'
+import { Seat } from './seat.js'
+import { Story } from './story.js'
+
+export interface WorldOptions {
+  readonly seed: string
+  readonly workers: number
+  readonly things: readonly Thing[]
+  /** Undefined: the workers have the one and the other in turn. */
+  readonly client: ClientName | undefined
+  readonly manners: Manners
+  /** The file to load Holdfast from. */
+  readonly source: string
+}
+
+export const WATCHDOG_MS = 1_000
+const COMMAND_TIMEOUT_MS = 800
+const LANES = 2
+const LOOK_EVERY_MS = 20
+const BEAT_MS = 10
+const TOLERATED_MS = 10
+/** Whoever is seen for so long is in a long section. */
+const SETTLED_MS = 60
+const HOLDER_WITHIN_MS = 1_500
+const GRANT_WITHIN_MS = LONGEST_TTL_MS + 7_000
+const END_WITHIN_MS = 45_000
+const TIDY_WITHIN_MS = LONGEST_TTL_MS + 3_000
+
+export class World implements AsyncDisposable {
+  readonly folder: string
+  readonly #options: WorldOptions
+  readonly #random: Random
+  readonly #journal: Journal
+  readonly #server: RedisServer
+  readonly #control: Control
+  readonly #seats: Seat[] = []
+  /** Who was seen last, and since when. */
+  readonly #holders = new Map<string, { readonly owner: string; readonly from: number }>()
+  readonly #beat: NodeJS.Timeout
+  /** How a worker ended that nobody had killed or asked to end. */
+  crash: string | undefined
+  #looking: Promise<void> = Promise.resolve()
+  #open = true
+  #draining = false
+  #faults = 0
+
+  private constructor(options: WorldOptions, server: RedisServer) {
+    this.#options = options
+    this.#random = new Random(options.seed)
+    this.#server = server
+    this.#control = new Control(server.port)
+    this.folder = mkdtempSync(join(tmpdir(), 'holdfast-safety-'))
+    this.#journal = new Journal(this.folder, 'world')
+    this.#beat = this.#startBeat()
+  }
+
+  /** Resolves when all workers are at work. */
+  static async open(options: WorldOptions): Promise<World> {
+    // Without fsync, but written before any reply: whatever was answered survives kill -9.
+    const server = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'no'] })
+    const world = new World(options, server)
+    try {
+      for (let place = 1; place <= options.workers; place++) await world.#addSeat(place)
+      await Promise.all(world.#seats.map((seat) => seat.fill()))
+      world.#looking = world.#look()
+      return world
+    } catch (error) {
+      await world[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  get terms(): Terms {
+    return {
+      locks: this.#options.things.map(({ name }) => name),
+      longestTtlMs: LONGEST_TTL_MS,
+      commandTimeoutMs: COMMAND_TIMEOUT_MS,
+    }
+  }
+
+  /** What was written down so far. */
+  story(): Story {
+    return new Story(readJournals(this.folder), this.terms)
+  }
+
+  /** Makes a fault, heals it, and waits until every lock was granted again. */
+  async make(fault: Fault): Promise<void> {
+    const victim = await this.#victim()
+    const id = (this.#faults += 1)
+    this.#tell({ is: 'fault', id, fault: fault.name, on: fault.on === 'all' ? null : victim.process })
+    await fault.make(this.#scene(), victim)
+    this.#tell({ is: 'heal', id })
+    for (const { proxy } of this.#seats) proxy.requests.length = 0
+    await this.#granted()
+  }
+
+  /** Works without faults for a while. */
+  async rest(low: number, high: number): Promise<void> {
+    await sleep(this.#random.between(low, high))
+  }
+
+  /** No more faults: the workers finish and end by themselves. Gives the whole history. */
+  async finish(): Promise<Story> {
+    this.#draining = true
+    this.#tell({ is: 'drain', who: this.#seats.map(({ process }) => process) })
+    for (const seat of this.#seats) seat.order({ do: 'finish' })
+    await until(() => !this.#seats.some(({ alive }) => alive), END_WITHIN_MS)
+    await Promise.all(this.#seats.map((seat) => seat.kill()))
+    await this.#tellRemains()
+    return this.story()
+  }
+
+  /** Ends everything at once. The histories stay in their folder. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#open = false
+    clearInterval(this.#beat)
+    await Promise.all(this.#seats.map((seat) => seat.kill()))
+    for (const { proxy } of this.#seats) proxy.close()
+    this.#control.close()
+    await this.#looking
+    await this.#server.stop()
+  }
+
+  /** Removes the histories. */
+  forget(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #tell(event: WorldEvent | ProcessEvent, t = now()): void {
+    this.#journal.write({ t, ...event })
+  }
+
+  async #addSeat(place: number): Promise<void> {
+    const { source, seed, things, manners, client } = this.#options
+    const task = {
+      ...{ source, seed, things, manners, folder: this.folder, storePort: this.#server.port },
+      ...{ lanes: LANES, watchdogMs: WATCHDOG_MS, commandTimeoutMs: COMMAND_TIMEOUT_MS },
+    }
+    const seat = new Seat(place, await startProxy({ port: this.#server.port }), {
+      task,
+      client: client ?? (place % 2 === 1 ? 'ioredis' : 'node-redis'),
+      onGone: (who, { at, killed, how }) => {
+        this.#tell({ is: 'gone', who, killed, how }, at)
+        if (!killed && !this.#draining) this.crash ??= `worker ${who}: ${how}`
+      },
+    })
+    this.#seats.push(seat)
+  }
+
+  /** One look after the other, at all locks in turn. */
+  async #look(): Promise<void> {
+    while (this.#open) {
+      for (const { name } of this.#options.things) await this.#lookAt(name)
+      await sleep(LOOK_EVERY_MS)
+    }
+  }
+
+  async #lookAt(lock: string): Promise<void> {
+    const from = now()
+    try {
+      const holders = await this.#control.look(lock)
+      const t = now()
+      const [holder = { owner: null, count: 0 }] = holders
+      // More than one is a state that no operation of a lock leaves behind.
+      for (const { owner, count } of holders.length > 1 ? holders : [holder])
+        this.#tell({ is: 'seen', from, lock, owner, count }, t)
+      if (holder.owner === null) this.#holders.delete(lock)
+      else if (this.#holders.get(lock)?.owner !== holder.owner)
+        this.#holders.set(lock, { owner: holder.owner, from })
+    } catch {
+      // The server is down, and there is nothing to see.
+    }
+  }
+
+  #startBeat(): NodeJS.Timeout {
+    let last = now()
+    return setInterval(() => {
+      const t = now()
+      if (t - last > BEAT_MS + TOLERATED_MS) this.#tell({ is: 'stall', from: last }, t)
+      last = t
+    }, BEAT_MS)
+  }
+
+  /** Mostly somebody who has been in a section for a while, and is likely to be there still. */
+  async #victim(): Promise<Seat> {
+    if (this.#random.chance(0.2)) return this.#random.pick(this.#seats)
+    let holder: Seat | undefined
+    await until(() => {
+      const since = now() - SETTLED_MS
+      const owners = [...this.#holders.values()].filter(({ from }) => from < since).map(({ owner }) => owner)
+      holder = this.#seats.find(
+        ({ clientId: id }) => id !== undefined && owners.some((o) => o.startsWith(id)),
+      )
+      return holder !== undefined
+    }, HOLDER_WITHIN_MS)
+    return holder ?? this.#random.pick(this.#seats)
+  }
+
+  #scene(): Scene {
+    return {
+      server: this.#server,
+      control: this.#control,
+      seats: this.#seats,
+      random: this.#random,
+      watchdogMs: WATCHDOG_MS,
+      rob: () => this.#rob(),
+    }
+  }
+
+  async #rob(): Promise<void> {
+    const { name: lock } = this.#random.pick(this.#options.things)
+    const from = now()
+    const owners = await this.#control.takeAway(lock)
+    this.#tell({ is: 'forced', from, lock, owners })
+  }
+
+  /** Resolves when each lock was seen with another owner than now. That it takes too long is for the checker to say. */
+  async #granted(): Promise<void> {
+    const before = new Map(this.#holders)
+    const missing = new Set(this.#options.things.map(({ name }) => name))
+    await until(() => {
+      for (const name of missing) {
+        const owner = this.#holders.get(name)?.owner
+        if (owner !== undefined && owner !== before.get(name)?.owner) missing.delete(name)
+      }
+      return missing.size === 0
+    }, GRANT_WITHIN_MS)
+  }
+
+  async #tellRemains(): Promise<void> {
+    const tidy = async (): Promise<boolean> => {
+      const keys = await this.#control.keys()
+      const channels = await this.#control.channels()
+      return channels.length === 0 && !this.terms.locks.some((lock) => keys.includes(lock))
+    }
+    await until(tidy, TIDY_WITHIN_MS)
+    const names = await this.#control.keys()
+    const keys = names.map(async (key) => ({ key, ttlMs: Number(await this.#control.send('PTTL', key)) }))
+    const found = (await Promise.all(keys)).filter(({ ttlMs }) => ttlMs !== -2)
+    this.#tell({ is: 'remains', keys: found, channels: await this.#control.channels() })
+  }
+}
+
+/** Polls until the condition holds, or the time is over. */
+async function until(condition: () => boolean | Promise<boolean>, ms: number): Promise<void> {
+  const endAt = now() + ms
+  while (!(await condition()) && now() < endAt) await sleep(20)
+}
