@@ -139,7 +139,7 @@ test('SIGTERM in the middle of the work: draining waits for it, and so does the 
 
 test('SIGTERM in the middle of work that outlasts draining: it is told, and nobody enters before it is over', async () => {
   await using scene = await openScene()
-  await using child = new Child('late-worker', [String(scene.port), '100', '700'])
+  await using child = new Child('late-worker', [String(scene.port), '600', '1500'])
   await child.printed('working')
   const next = scene.holdfast().lock(NAME).acquire()
   child.kill('SIGTERM')
