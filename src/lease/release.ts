@@ -67,7 +67,7 @@ function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<R
   const ending = { runtime, tenure, entombMs, passage }
   const send = { deadlineMs: clock.now() + commands.timeoutMs, keepAlive }
   return commands.send(endOperation(tenure, entombMs), passage, send).then(
-    (reply) => judge(tenure, reply, passage),
+    (reply) => judge(tenure, reply, { passage, nowMs: clock.now() }),
     (error: unknown) => persist(ending, send, error),
   )
 }
@@ -91,14 +91,19 @@ async function persist(ending: Ending, send: CommandTerms, first: unknown): Prom
     }
     await commands.pause(pauseMs, send.keepAlive)
     try {
-      return judge(tenure, await commands.send(endOperation(tenure, entombMs), passage, send), passage)
+      const reply = await commands.send(endOperation(tenure, entombMs), passage, send)
+      return judge(tenure, reply, { passage, nowMs: clock.now() })
     } catch (again) {
       error = again
     }
   }
 }
 
-function judge(tenure: Tenure, reply: ReleaseReply, passage: Passage): ReleaseOutcome {
+function judge(
+  tenure: Tenure,
+  reply: ReleaseReply,
+  { passage, nowMs }: { readonly passage: Passage; readonly nowMs: number },
+): ReleaseOutcome {
   if (reply.outcome === 'released') return 'released'
   if (reply.outcome === 'unannounced') {
     diagnose(
@@ -111,6 +116,6 @@ function judge(tenure: Tenure, reply: ReleaseReply, passage: Passage): ReleaseOu
   const inTime = passage.firstSentAtMs < tenure.deadlineMs
   // The first of several copies may have been the one that removed our field.
   if (!passage.once) return inTime ? 'released' : 'unknown'
-  if (reply.outcome === 'gone') return inTime ? 'stolen' : 'expired'
-  return 'stolen'
+  // Sent in time, but answered later, it may have been on its way when the lease ran out.
+  return nowMs < tenure.deadlineMs ? 'stolen' : 'expired'
 }

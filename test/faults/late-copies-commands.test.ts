@@ -104,7 +104,7 @@ describe.each(FAMILIES)('%s', (family) => {
   })
 
   test('a late renewal neither makes the key nor touches the next owner', async () => {
-    await using stage = await Stage.open({ lockWatchdogTimeout: 900 })
+    await using stage = await Stage.open({ lockWatchdogTimeout: 1_800 })
     const renewed = stage.scene.hear('holdfast:renew:ok')
     const lease = await stage.holdfast[family](NAME).acquire()
     const [, arrive] = await stage.overtake('renew', () => more(renewed, NAME, 1))
@@ -123,7 +123,7 @@ describe.each(FAMILIES)('%s', (family) => {
   })
 
   test('a late renewal, and a late shorter extension, shorten nothing', async () => {
-    await using stage = await Stage.open({ lockWatchdogTimeout: 900 })
+    await using stage = await Stage.open({ lockWatchdogTimeout: 1_800 })
     const renewed = stage.scene.hear('holdfast:renew:ok')
     const lease = await stage.holdfast[family](NAME).acquire()
     const [, arrive] = await stage.overtake('renew', () => more(renewed, NAME, 1))

@@ -70,3 +70,16 @@ function abortLater(controller: AbortController, turns: number): void {
       abortLater(controller, turns - 1)
     })
 }
+
+it('a release that is answered by another owner after the deadline tells of expiry, not of theft', async () => {
+  const { clock, lock, engine } = stage()
+  const lease = await lock().acquire({ leaseTime: 1_000 })
+  engine.direction = async ({ op }, run, passage) => {
+    if (op !== 'lock.release') return run()
+    // It was sent in time, and held up on its way.
+    Object.assign(passage, { sends: 1, once: true, firstSentAtMs: clock.now(), lastSentAtMs: clock.now() })
+    clock.block(1_500)
+    return Promise.resolve({ outcome: 'taken' })
+  }
+  expect(await lease.release()).toBe('expired')
+})
