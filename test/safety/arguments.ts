@@ -22,7 +22,8 @@ export const HELP = `usage: npm run test:safety -- [options]
   --object NAME        lock or mutex only
   --client NAME        ioredis or node-redis only
   --mutant NAME        only this lock that is broken on purpose, which must be found:
-                       ${MUTANTS.map(({ name }) => name).join(', ')}`
+                       ${MUTANTS.map(({ name }) => name).join(', ')};
+                       none: only the locks as they are`
 
 const USUAL_SECONDS = 150
 const SHORT_SEED = 'holdfast'
@@ -52,11 +53,7 @@ export function parseArguments(args: readonly string[]): RunOptions | undefined 
     workers: count('workers', values.workers, 2) ?? 5,
     objects: object === undefined ? ['lock', 'mutex'] : [object],
     client: oneOf('client', values.client, ['ioredis', 'node-redis'] as const),
-    mutant: oneOf(
-      'mutant',
-      values.mutant,
-      MUTANTS.map(({ name }) => name),
-    ),
+    mutant: oneOf('mutant', values.mutant, [...MUTANTS.map(({ name }) => name), 'none']),
   }
 }
 

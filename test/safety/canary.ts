@@ -25,14 +25,14 @@ function intruded(story: Story, hold: Hold): Finding[] {
   // A canary of a holder that was killed, or that lost the lease, may still sit there.
   if (other === undefined || robbed(story, other)) return []
   const what = `call ${hold.call} entered while ${other.call} was inside and believed in it`
-  return [{ check: 'canary', lock: hold.lock, at: entered.from, what }]
+  return [{ check: 'canary', lock: hold.lock, at: entered.from, what, calls: [hold.call, other.call] }]
 }
 
 function disturbed(story: Story, hold: Hold): Finding[] {
   const { left } = hold
   if (left === undefined || left.intact || belief(hold).to <= left.to || robbed(story, hold)) return []
   const what = `call ${hold.call} believed in it to the end, but its canary was gone`
-  return [{ check: 'canary', lock: hold.lock, at: left.from, what }]
+  return [{ check: 'canary', lock: hold.lock, at: left.from, what, calls: [hold.call] }]
 }
 
 /** Writes, and what became of them. */
@@ -62,6 +62,7 @@ export function checkUpdates(story: Story): Finding[] {
       .map((group) => ({
         check: 'update',
         lock,
+        calls: group.map(({ call }) => call),
         at: Math.max(...group.map(({ writeAt = 0 }) => writeAt)),
         what: `calls ${group.map(({ call }) => call).join(' and ')} wrote on top of the same update`,
       }))

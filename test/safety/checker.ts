@@ -10,6 +10,10 @@ import { checkCounts, checkExits, checkGhosts, checkRemains } from './tidiness.j
 
 /** A run in which hardly anything happened proves nothing. */
 const LEAST_SECTIONS = 20
+/** How much of the history is shown around a finding. */
+const BEFORE_MS = 1_500
+const AFTER_MS = 100
+const SHOWN_MOVES = 40
 
 /** What can be judged while the run is going on. */
 const AT_ANY_TIME: Readonly<Partial<Record<Check, (story: Story) => Finding[]>>> = {
@@ -58,23 +62,43 @@ function checkCoverage(story: Story): Finding[] {
       check: 'coverage',
       lock,
       at: story.end,
+      calls: [],
       what: `it was held ${String(story.of(lock).length)} times only`,
     }))
 }
 
-/** The part of a history around a finding, without other locks and without looks that show nothing new. */
-export function excerpt(story: Story, finding: Finding, spanMs = 1_500): Entry[] {
-  const { lock, at } = finding
+/** What happened to everybody, and to the lock by the hand of others. */
+const EVENTS: ReadonlySet<Entry['is']> = new Set(['fault', 'heal', 'gone', 'forced'])
+const MOVES: ReadonlySet<Entry['is']> = new Set(['granted', 'lost', 'release', 'released', 'seen'])
+
+/** All that the calls of a finding did, and what happened meanwhile; what is told again without news is left out. */
+export function excerpt(story: Story, { lock, at, calls }: Finding): Entry[] {
+  const news = story.entries.filter(newsFilter())
+  const own = news.filter((entry) => 'call' in entry && calls.includes(entry.call))
+  const from = Math.min(own[0]?.t ?? at, at - BEFORE_MS)
+  const around = news.filter(({ t }) => t >= from && t <= at + AFTER_MS)
+  const moves = around.filter(
+    (entry) => MOVES.has(entry.is) && [lock, undefined].includes(lockOf(story, entry)),
+  )
+  const shown = new Set([...own, ...around.filter(({ is }) => EVENTS.has(is)), ...moves.slice(-SHOWN_MOVES)])
+  return news.filter((entry) => shown.has(entry))
+}
+
+/** Passes looks with another owner than before, and deadlines that have moved. */
+function newsFilter(): (entry: Entry) => boolean {
   const owners = new Map<string, string | null>()
-  return story.entries.filter((entry) => {
+  const deadlines = new Map<string, number>()
+  return (entry) => {
     if (entry.is === 'seen') {
       const before = owners.get(entry.lock)
       owners.set(entry.lock, entry.owner)
-      if (before === entry.owner) return false
+      return before !== entry.owner
     }
-    if (entry.t < at - spanMs || entry.t > at + spanMs / 5 || entry.is === 'stall') return false
-    return lock === undefined || lockOf(story, entry) === undefined || lockOf(story, entry) === lock
-  })
+    if (entry.is !== 'until' && entry.is !== 'granted') return true
+    const before = deadlines.get(entry.call) ?? 0
+    deadlines.set(entry.call, Math.max(before, entry.until))
+    return entry.until - before > 1
+  }
 }
 
 function lockOf(story: Story, entry: Entry): string | undefined {

@@ -58,7 +58,7 @@ const blockWorker: Fault = {
   name: 'event loop of a worker blocked',
   on: 'worker',
   make: async (scene, victim) => {
-    const ms = span(scene)
+    const ms = longSpan(scene)
     victim.order({ do: 'block', ms })
     await sleep(ms)
   },

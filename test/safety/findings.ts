@@ -5,6 +5,8 @@ export interface Finding {
   /** Where in the history to look. */
   readonly at: number
   readonly what: string
+  /** The calls that it is about. */
+  readonly calls: readonly string[]
   /** How long the forbidden state lasted, where that has a meaning. */
   readonly ms?: number | undefined
 }

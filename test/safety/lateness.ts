@@ -22,9 +22,9 @@ export function latenesses(story: Story): Lateness[] {
   return story.holds.flatMap((hold) => {
     if (hold.lost?.reason !== 'expired') return []
     const { at } = hold.lost
-    const earliestGrant = hold.until + Math.min(...hold.ttls.map(allowance))
+    const earliestGrant = hold.tenure.until + Math.min(...hold.tenure.ttls.map(allowance))
     const ms = at - earliestGrant
-    const stalledMs = lengthInside({ from: hold.until, to: at }, story.stalls(hold.process))
+    const stalledMs = lengthInside({ from: hold.tenure.until, to: at }, story.stalls(hold.process))
     return [{ hold, at, ms, runningMs: ms - stalledMs }]
   })
 }
@@ -37,6 +37,7 @@ export function checkLateness(story: Story): Finding[] {
       lock: hold.lock,
       at,
       ms: runningMs,
+      calls: [hold.call],
       what: `call ${hold.call} was told of its loss ${runningMs.toFixed(3)} ms too late, and its process was not blocked`,
     }))
 }

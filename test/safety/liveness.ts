@@ -1,44 +1,57 @@
 /** Whether things go on. All bounds are generous: they find what hangs, not what is slow. */
 import type { Finding } from './findings.js'
-import { lengthInside, type Span } from './intervals.js'
-import type { Attempt, FaultSpan, Story } from './story.js'
+import { lengthInside, lengthOutside, type Span } from './intervals.js'
+import { belief, type Attempt, type FaultSpan, type Hold, type Story } from './story.js'
 
 const SLACK_MS = 5_000
 /** A wait without end must be over after so much time in which nothing was broken. */
 const PATIENCE_MS = 20_000
 
-/** The wait for the next grant of a lock after a fault. */
+/** How long nobody had a lock after a fault was over. */
 export interface Regrant {
   readonly fault: FaultSpan
   readonly lock: string
-  /** Undefined: never. */
-  readonly ms: number | undefined
+  /** When it was granted next; undefined: never. */
+  readonly at: number | undefined
+  /** Until then, without the time in which somebody believed in it. */
+  readonly idleMs: number
+  /** The same without the time in which something else was broken, or we could not look. */
+  readonly unexplainedMs: number
 }
 
 export function regrants(story: Story): Regrant[] {
-  const grants = new Map(
-    story.terms.locks.map((lock) => [lock, story.of(lock).map(({ grantedAt }) => grantedAt)]),
-  )
-  return story.faults
-    .filter(({ healed }) => healed)
-    .flatMap((fault) =>
-      story.terms.locks.map((lock) => {
-        const next = grants.get(lock)?.find((at) => at >= fault.to)
-        return { fault, lock, ms: next === undefined ? undefined : next - fault.to }
-      }),
-    )
+  const healed = story.faults.filter((fault) => fault.healed)
+  return story.terms.locks.flatMap((lock) => {
+    const holds = story.of(lock)
+    return healed.map((fault) => regrant(story, holds, { fault, lock }))
+  })
+}
+
+function regrant(
+  story: Story,
+  holds: readonly Hold[],
+  { fault, lock }: { readonly fault: FaultSpan; readonly lock: string },
+): Regrant {
+  const at = holds.find(({ grantedAt }) => grantedAt >= fault.to)?.grantedAt
+  const since = { from: fault.to, to: at ?? story.end }
+  const held = holds.filter(({ grantedAt }) => grantedAt < since.to).map(belief)
+  const idleMs = lengthOutside(since, held)
+  const unexplainedMs = lengthOutside(since, [...held, ...story.faults, ...story.stalls('world')])
+  return { fault, lock, at, idleMs, unexplainedMs }
 }
 
 export function checkRegrant(story: Story): Finding[] {
   const bound = story.terms.longestTtlMs + SLACK_MS
-  return regrants(story).flatMap(({ fault, lock, ms }) => {
-    const since = { from: fault.to, to: ms === undefined ? story.end : fault.to + ms }
-    const broken = lengthInside(since, [...story.faults, ...story.stalls('world')])
-    const waited = since.to - since.from - broken
-    if (waited <= bound) return []
-    const what = `nobody was granted it for ${waited.toFixed(0)} ms after '${fault.fault}' was over`
-    return [{ check: 'regrant', lock, at: since.to, ms: waited, what }]
-  })
+  return regrants(story)
+    .filter(({ unexplainedMs }) => unexplainedMs > bound)
+    .map(({ fault, lock, at = story.end, unexplainedMs: ms }) => ({
+      check: 'regrant',
+      lock,
+      at,
+      ms,
+      calls: [],
+      what: `nobody had it for ${ms.toFixed(0)} ms after '${fault.fault}' was over`,
+    }))
 }
 
 /** Every call comes to an end: in its own time, however broken the link is, and one without a limit when things work. */
@@ -55,7 +68,7 @@ export function checkWaiting(story: Story): Finding[] {
     const what = unanswered
       ? `call ${attempt.call} has no answer after ${waited.toFixed(0)} ms`
       : `call ${attempt.call} was answered after ${waited.toFixed(0)} ms, and ${bound.toFixed(0)} ms were allowed`
-    return [{ check: 'waiting', lock: attempt.lock, at: span.to, what }]
+    return [{ check: 'waiting', lock: attempt.lock, at: span.to, what, calls: [attempt.call] }]
   })
 }
 
@@ -84,6 +97,7 @@ export function checkFinal(story: Story): Finding[] {
         check: 'final',
         lock,
         at: story.end,
+        calls: [],
         what: `worker ${process} did not get it once more`,
       })),
   )

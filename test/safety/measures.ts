@@ -19,8 +19,8 @@ export interface Measures {
   readonly losses: number
   /** The latest loss signal, before (negative) or after the earliest possible grant to another. */
   readonly latestSignalMs: number | undefined
-  /** The longest wait for the next grant after the fault was over. */
-  readonly regrantMs: number | undefined
+  /** The longest time that nobody had the lock after the fault was over. */
+  readonly idleMs: number | undefined
 }
 
 interface Period extends Span {
@@ -58,21 +58,23 @@ function row(story: Story, gathered: Gathered, { fault, lock, periods }: Cell): 
   const holds = story.of(lock).filter(({ grantedAt }) => inside(grantedAt))
   const met = gathered.overlaps.filter(({ first, from }) => first.lock === lock && inside(from))
   const late = gathered.latenesses.filter(({ hold, at }) => hold.lock === lock && inside(at))
-  const again = gathered.regrants.filter(
-    (regrant) => regrant.lock === lock && regrant.fault.fault === fault && regrant.ms !== undefined,
-  )
+  const again = gathered.regrants.filter((regrant) => regrant.lock === lock && regrant.fault.fault === fault)
   return {
     fault,
     lock,
     times: periods.length,
-    sections: holds.length,
+    sections: holds.filter(({ call }) => isOuter(story, call)).length,
     overlapMs: sum(met.map(({ ms }) => ms)),
     excusedMs: sum(met.map(({ excusedMs }) => excusedMs)),
     lateWrites: writesOf(story, holds).late,
     losses: late.length,
     latestSignalMs: largest(late.map(({ ms }) => ms)),
-    regrantMs: largest(again.map(({ ms = 0 }) => ms)),
+    idleMs: largest(again.map(({ idleMs }) => idleMs)),
   }
+}
+
+function isOuter(story: Story, call: string): boolean {
+  return story.attempts.get(call)?.parent === undefined
 }
 
 function periodsOf({ faults, end }: Story): Period[] {
@@ -115,9 +117,10 @@ export interface Totals {
 
 export function totals(story: Story): Totals {
   const attempts = [...story.attempts.values()]
+  const sections = story.holds.filter(({ call }) => isOuter(story, call)).length
   return {
-    sections: story.holds.length,
-    nested: attempts.filter(({ parent, hold }) => parent !== undefined && hold !== undefined).length,
+    sections,
+    nested: story.holds.length - sections,
     faults: story.faults.length,
     processes: story.beginnings.size,
     refusals: tally(attempts.map(({ refusal }) => refusal)),

@@ -1,11 +1,11 @@
 /** Locks that are broken on purpose: a safety run that does not find them is worth nothing. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { FAULTS, type Fault } from './faults.js'
 import type { Check } from './findings.js'
+import { Folder } from './folder.js'
 import type { Manners, Thing } from './messages.js'
 
 export interface Mutant {
@@ -164,23 +164,22 @@ export const MUTANTS: readonly Mutant[] = [
 export class BrokenCopy implements Disposable {
   /** The file to load Holdfast from. */
   readonly source: string
-  readonly #folder: string
+  readonly #folder = new Folder('holdfast-mutant-')
 
   constructor({ edits }: Mutant) {
-    this.#folder = mkdtempSync(join(tmpdir(), 'holdfast-mutant-'))
-    cpSync(join(ROOT, 'src'), join(this.#folder, 'src'), { recursive: true })
-    writeFileSync(join(this.#folder, 'package.json'), '{ "type": "module" }')
+    cpSync(join(ROOT, 'src'), join(this.#folder.path, 'src'), { recursive: true })
+    writeFileSync(join(this.#folder.path, 'package.json'), '{ "type": "module" }')
     for (const edit of edits) this.#apply(edit)
     if (edits.some(({ file }) => file.endsWith('.lua'))) this.#generate()
-    this.source = pathToFileURL(join(this.#folder, 'src/index.ts')).href
+    this.source = pathToFileURL(join(this.#folder.path, 'src/index.ts')).href
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.#folder, { recursive: true, force: true })
+    this.#folder[Symbol.dispose]()
   }
 
   #apply({ file, from, to }: Edit): void {
-    const path = join(this.#folder, 'src', file)
+    const path = join(this.#folder.path, 'src', file)
     const text = readFileSync(path, 'utf8')
     if (text.split(from).length !== 2) throw new Error(`src/${file} has not once: ${from}`)
     writeFileSync(
@@ -191,7 +190,7 @@ export class BrokenCopy implements Disposable {
 
   #generate(): void {
     const tool = join(ROOT, 'tools/build-lua.mjs')
-    const { status, stderr } = spawnSync(process.execPath, [tool, '--root', this.#folder], {
+    const { status, stderr } = spawnSync(process.execPath, [tool, '--root', this.#folder.path], {
       encoding: 'utf8',
     })
     if (status !== 0) throw new Error(`the scripts of a mutant cannot be generated:\n${stderr}`)

@@ -44,13 +44,9 @@ function meeting(story: Story, first: Hold, second: Hold): Overlap | undefined {
  * When the key was removed by force, its owner finds out at the next renewal, or at its deadline. A renewal sent
  * before the theft may be confirmed after it, none that is sent later: so its belief ends within one TTL.
  */
-export function excusesOf(story: Story, { lock, owner }: Hold): Span[] {
+export function excusesOf(story: Story, { lock, owner, tenure }: Hold): Span[] {
   const thefts = story.thefts.filter((theft) => theft.lock === lock && theft.owners.includes(owner))
-  return thefts.map(({ from, to }) => ({ from, to: to + longestTtl(story, owner) }))
-}
-
-function longestTtl(story: Story, owner: string): number {
-  return Math.max(...story.holds.filter((hold) => hold.owner === owner).flatMap(({ ttls }) => ttls))
+  return thefts.map(({ from, to }) => ({ from, to: to + Math.max(...tenure.ttls) }))
 }
 
 export function checkOverlap(story: Story): Finding[] {
@@ -61,6 +57,7 @@ export function checkOverlap(story: Story): Finding[] {
       lock: first.lock,
       at: from,
       ms,
+      calls: [first.call, second.call],
       what: `calls ${first.call} and ${second.call} both believe in it for ${ms.toFixed(3)} ms`,
     }))
 }
@@ -80,7 +77,7 @@ function contradiction(story: Story, hold: Hold, looks: readonly Look[]): Findin
     if (look === undefined || look.to >= to) break
     if (look.owner === hold.owner || isExcused(story, hold, look)) continue
     const what = `call ${hold.call} believes in it, but the server has ${look.owner ?? 'nobody'}`
-    return [{ check: 'server', lock: hold.lock, at: look.from, what }]
+    return [{ check: 'server', lock: hold.lock, at: look.from, what, calls: [hold.call] }]
   }
   return []
 }
@@ -111,6 +108,7 @@ export function checkTheft(story: Story): Finding[] {
       check: 'theft',
       lock,
       at: lost?.at ?? released?.at ?? grantedAt,
+      calls: [call],
       what: `call ${call} was told that its lease is stolen, but nobody used force`,
     }))
 }
@@ -120,6 +118,7 @@ export function checkRevival(story: Story): Finding[] {
     check: 'revival',
     lock: hold.lock,
     at,
+    calls: [hold.call],
     what: `call ${hold.call} is held again after its loss was told`,
   }))
 }

@@ -6,7 +6,6 @@ import { measures, signals, totals, type Measures } from './measures.js'
 import type { Story } from './story.js'
 
 const SHOWN_FINDINGS = 3
-const SHOWN_ENTRIES = 60
 
 /** A line a check, and what there is to see where one failed. Gives how many passed and failed. */
 export function printChecks(story: Story, findings: readonly Finding[]): { passed: number; failed: number } {
@@ -23,10 +22,9 @@ export function printChecks(story: Story, findings: readonly Finding[]): { passe
 }
 
 /** The finding and the history around it. Times are milliseconds from the finding on. */
-export function printFinding(story: Story, finding: Finding): void {
+function printFinding(story: Story, finding: Finding): void {
   console.log(`        ${finding.lock === undefined ? '' : `lock '${finding.lock}': `}${finding.what}`)
-  const entries = excerpt(story, finding)
-  for (const entry of entries.slice(-SHOWN_ENTRIES)) console.log(`        ${lineOf(entry, finding.at)}`)
+  for (const entry of excerpt(story, finding)) console.log(`        ${lineOf(entry, finding.at)}`)
 }
 
 function lineOf({ t, process, ...rest }: Entry, zero: number): string {
@@ -45,7 +43,7 @@ function valueOf(name: string, value: unknown, zero: number): string {
 export function printTotals(story: Story): void {
   const { sections, nested, faults, processes, refusals, losses, writes } = totals(story)
   console.log(
-    `${String(sections)} sections (${String(nested)} nested) by ${String(processes)} processes under ${String(faults)} faults`,
+    `${String(sections)} sections (and ${String(nested)} nested ones) by ${String(processes)} processes under ${String(faults)} faults`,
   )
   console.log(`  not granted: ${listed(refusals)}; lost: ${listed(losses)}`)
   console.log(
@@ -64,7 +62,7 @@ export function printTotals(story: Story): void {
 /** Fault by fault. */
 export function printTable(story: Story): void {
   const heads = ['fault', 'lock', 'times', 'sections', 'overlap', 'by force', 'late writes', 'losses']
-  const rows = [[...heads, 'latest signal', 'next grant'], ...measures(story).map(cells)]
+  const rows = [[...heads, 'latest signal', 'longest idle'], ...measures(story).map(cells)]
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   for (const row of rows) {
     const padded = row.map((cell, column) =>
@@ -82,7 +80,7 @@ function cells(row: Measures): string[] {
     ...[row.overlapMs, row.excusedMs].map(ms),
     ...[row.lateWrites, row.losses].map(String),
     row.latestSignalMs === undefined ? '-' : ms(row.latestSignalMs),
-    row.regrantMs === undefined ? '-' : ms(row.regrantMs),
+    row.idleMs === undefined ? '-' : ms(row.idleMs),
   ]
 }
 

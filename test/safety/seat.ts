@@ -103,6 +103,11 @@ export class Seat {
     await gone
   }
 
+  /** Kills it without waiting; for the end of the process. */
+  reap(): void {
+    this.#child?.kill('SIGKILL')
+  }
+
   #spawn(): ChildProcess {
     const task: Task = {
       ...this.#surroundings.task,

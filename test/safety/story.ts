@@ -20,6 +20,14 @@ export interface Attempt {
   hold: Hold | undefined
 }
 
+/** What the leases of one owner (nested ones) have in common. */
+export interface Tenure {
+  /** The TTLs that the server was asked for. */
+  readonly ttls: number[]
+  /** The latest local deadline that the worker told. */
+  until: number
+}
+
 /** One lease. */
 export interface Hold {
   readonly call: string
@@ -27,10 +35,7 @@ export interface Hold {
   readonly lock: string
   readonly owner: string
   readonly grantedAt: number
-  /** The TTLs that the server was asked for. */
-  readonly ttls: number[]
-  /** The latest local deadline that the worker told. */
-  until: number
+  readonly tenure: Tenure
   lost: { readonly at: number; readonly reason: string } | undefined
   releaseAt: number | undefined
   released: { readonly at: number; readonly outcome: string } | undefined
@@ -87,6 +92,7 @@ export class Story {
   remains: Remains | undefined
   /** A lease of which the worker told that it is held after it had told that it is lost. */
   readonly revived: { readonly hold: Hold; readonly at: number }[] = []
+  readonly #tenures = new Map<string, Tenure>()
   readonly #stalls = new Map<string, Span[]>()
   readonly #open = new Map<number, Extract<Entry, { readonly is: 'fault' }>>()
 
@@ -136,9 +142,17 @@ export class Story {
     attempt.endedAt = entry.t
     if (entry.is === 'refused') attempt.refusal = entry.why
     else {
-      attempt.hold = holdOf(attempt, entry)
+      attempt.hold = holdOf(attempt, entry, this.#tenure(entry))
       this.holds.push(attempt.hold)
     }
+  }
+
+  #tenure({ owner, until, ttlMs }: Extract<Entry, { readonly is: 'granted' }>): Tenure {
+    const tenure = this.#tenures.get(owner) ?? { ttls: [], until }
+    this.#tenures.set(owner, tenure)
+    tenure.until = Math.max(tenure.until, until)
+    tenure.ttls.push(ttlMs)
+    return tenure
   }
 
   #readHold(hold: Hold, entry: Extract<Entry, { readonly call: string }>): void {
@@ -146,10 +160,10 @@ export class Story {
     switch (entry.is) {
       case 'until':
         if (hold.lost !== undefined) this.revived.push({ hold, at: t })
-        hold.until = Math.max(hold.until, entry.until)
+        hold.tenure.until = Math.max(hold.tenure.until, entry.until)
         break
       case 'extend':
-        hold.ttls.push(entry.ttlMs)
+        hold.tenure.ttls.push(entry.ttlMs)
         break
       case 'lost':
         hold.lost ??= { at: t, reason: entry.reason }
@@ -246,7 +260,7 @@ function attemptOf(entry: Extract<Entry, { readonly is: 'invoke' }>): Attempt {
   }
 }
 
-function holdOf(attempt: Attempt, entry: Extract<Entry, { readonly is: 'granted' }>): Hold {
+function holdOf(attempt: Attempt, entry: Extract<Entry, { readonly is: 'granted' }>, tenure: Tenure): Hold {
   const { call, process, lock } = attempt
   return {
     call,
@@ -254,8 +268,7 @@ function holdOf(attempt: Attempt, entry: Extract<Entry, { readonly is: 'granted'
     lock,
     owner: entry.owner,
     grantedAt: entry.t,
-    ttls: [entry.ttlMs],
-    until: entry.until,
+    tenure,
     lost: undefined,
     releaseAt: undefined,
     released: undefined,
@@ -269,6 +282,6 @@ function holdOf(attempt: Attempt, entry: Extract<Entry, { readonly is: 'granted'
 
 /** From the grant to the first of: release invoked, loss told, local deadline. */
 export function belief(hold: Hold): Span {
-  const { grantedAt, until, lost, releaseAt } = hold
-  return { from: grantedAt, to: Math.min(until, lost?.at ?? Infinity, releaseAt ?? Infinity) }
+  const { grantedAt, tenure, lost, releaseAt } = hold
+  return { from: grantedAt, to: Math.min(tenure.until, lost?.at ?? Infinity, releaseAt ?? Infinity) }
 }

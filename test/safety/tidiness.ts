@@ -30,7 +30,8 @@ export function checkGhosts(story: Story): Finding[] {
     if (overMs <= 0) return []
     const state = tenure === undefined ? 'never had a lease' : 'has released it'
     const what = `${owner} of worker ${process} ${state}, but the server showed it ${overMs.toFixed(0)} ms too long`
-    return [{ check: 'ghost' as const, lock, at: sighting.to, what, ms: overMs }]
+    const calls = tenure?.calls.map(({ call }) => call) ?? []
+    return [{ check: 'ghost' as const, lock, at: sighting.to, what, ms: overMs, calls }]
   })
 }
 
@@ -92,7 +93,8 @@ export function checkCounts(story: Story): Finding[] {
     const tenure = look.owner === null ? undefined : tenures.get(look.owner)
     if (tenure === undefined || look.count === 1 || look.count <= knownHolds(story, tenure, look)) return []
     const what = `the server counts ${String(look.count)} holds of ${String(look.owner)}, and its worker knows of fewer`
-    return [{ check: 'count', lock: look.lock, at: look.from, what }]
+    const calls = tenure.calls.map(({ call }) => call)
+    return [{ check: 'count', lock: look.lock, at: look.from, what, calls }]
   })
 }
 
@@ -157,7 +159,7 @@ export function checkExits(story: Story): Finding[] {
         left === undefined || left === 0
           ? `worker ${process} ended with ${how}`
           : `worker ${process} ended with ${String(left)} things pending`
-      return [{ check: 'exit' as const, lock: undefined, at, what }]
+      return [{ check: 'exit' as const, lock: undefined, at, what, calls: [] }]
     })
   const stayed = (story.drain?.who ?? []).filter((process) => story.endings.get(process)?.killed !== false)
   return [
@@ -166,6 +168,7 @@ export function checkExits(story: Story): Finding[] {
       check: 'exit' as const,
       lock: undefined,
       at: story.end,
+      calls: [],
       what: `worker ${process} did not end by itself`,
     })),
   ]
@@ -173,7 +176,13 @@ export function checkExits(story: Story): Finding[] {
 
 export function checkRemains({ remains, terms }: Story): Finding[] {
   if (remains === undefined) return []
-  const finding = (what: string): Finding => ({ check: 'remains', lock: undefined, at: remains.t, what })
+  const finding = (what: string): Finding => ({
+    check: 'remains',
+    lock: undefined,
+    at: remains.t,
+    what,
+    calls: [],
+  })
   return [
     ...remains.keys
       .filter(({ key }) => !isTombstone(key, terms.locks))

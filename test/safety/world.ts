@@ -1,12 +1,10 @@
 /** A server, workers that take turns on its locks, and faults; the coordinator of one run. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startProxy } from '../support/proxy.js'
 import { startRedis, type RedisServer } from '../support/server.js'
 import { Control } from './control.js'
 import type { Fault, Scene } from './faults.js'
+import { Folder } from './folder.js'
 import type { ProcessEvent, Terms, WorldEvent } from './history.js'
 import { Journal, now, readJournals } from './journal.js'
 import type { ClientName, Manners, Thing } from './messages.js'
@@ -40,7 +38,8 @@ const END_WITHIN_MS = 45_000
 const TIDY_WITHIN_MS = LONGEST_TTL_MS + 3_000
 
 export class World implements AsyncDisposable {
-  readonly folder: string
+  /** Where the histories are. */
+  readonly folder = new Folder('holdfast-safety-')
   readonly #options: WorldOptions
   readonly #random: Random
   readonly #journal: Journal
@@ -52,6 +51,10 @@ export class World implements AsyncDisposable {
   readonly #beat: NodeJS.Timeout
   /** How a worker ended that nobody had killed or asked to end. */
   crash: string | undefined
+  #kept = false
+  readonly #reap = (): void => {
+    for (const seat of this.#seats) seat.reap()
+  }
   #looking: Promise<void> = Promise.resolve()
   #open = true
   #draining = false
@@ -62,9 +65,9 @@ export class World implements AsyncDisposable {
     this.#random = new Random(options.seed)
     this.#server = server
     this.#control = new Control(server.port)
-    this.folder = mkdtempSync(join(tmpdir(), 'holdfast-safety-'))
-    this.#journal = new Journal(this.folder, 'world')
+    this.#journal = new Journal(this.folder.path, 'world')
     this.#beat = this.#startBeat()
+    process.on('exit', this.#reap)
   }
 
   /** Resolves when all workers are at work. */
@@ -93,7 +96,7 @@ export class World implements AsyncDisposable {
 
   /** What was written down so far. */
   story(): Story {
-    return new Story(readJournals(this.folder), this.terms)
+    return new Story(readJournals(this.folder.path), this.terms)
   }
 
   /** Makes a fault, heals it, and waits until every lock was granted again. */
@@ -123,20 +126,24 @@ export class World implements AsyncDisposable {
     return this.story()
   }
 
-  /** Ends everything at once. The histories stay in their folder. */
+  /** Ends everything at once, and removes the histories unless they are to be kept. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#open = false
     clearInterval(this.#beat)
+    process.off('exit', this.#reap)
     await Promise.all(this.#seats.map((seat) => seat.kill()))
     for (const { proxy } of this.#seats) proxy.close()
     this.#control.close()
     await this.#looking
     await this.#server.stop()
+    if (!this.#kept) this.folder[Symbol.dispose]()
   }
 
-  /** Removes the histories. */
-  forget(): void {
-    rmSync(this.folder, { recursive: true, force: true })
+  /** The histories stay, to be looked at. */
+  keep(): string {
+    this.#kept = true
+    this.folder.keep()
+    return this.folder.path
   }
 
   #tell(event: WorldEvent | ProcessEvent, t = now()): void {
@@ -146,7 +153,7 @@ export class World implements AsyncDisposable {
   async #addSeat(place: number): Promise<void> {
     const { source, seed, things, manners, client } = this.#options
     const task = {
-      ...{ source, seed, things, manners, folder: this.folder, storePort: this.#server.port },
+      ...{ source, seed, things, manners, folder: this.folder.path, storePort: this.#server.port },
       ...{ lanes: LANES, watchdogMs: WATCHDOG_MS, commandTimeoutMs: COMMAND_TIMEOUT_MS },
     }
     const seat = new Seat(place, await startProxy({ port: this.#server.port }), {

@@ -149,6 +149,17 @@ describe('beliefs', () => {
     expect(history.found).toEqual(['overlap'])
   })
 
+  test('of one owner have one deadline', () => {
+    const history = chronicle()
+      .grant(10, '1.1#1', A)
+      .call(500, '1.1#2', { is: 'invoke', lock: LOCK, waitMs: null, parent: '1.1#1' })
+      .call(501, '1.1#2', { is: 'granted', owner: A, until: 1_489, ttlMs: TTL })
+      .release(510, '1.1#2', 'still-held')
+      .call(1_490, '1.1#1', { is: 'lost', reason: 'expired' })
+    expect(latenesses(history.story)).toMatchObject([{ ms: -11 }])
+    expect(history.grant(1_100, '2.1#1', B).release(1_110, '2.1#1').found).toEqual(['overlap'])
+  })
+
   test('of one owner, nested, do not compete', () => {
     const history = chronicle()
       .grant(10, '1.1#1', A)
@@ -451,17 +462,23 @@ test('a run in which nothing happens is none', () => {
   expect(judge(chronicle().story).map(({ check }) => check)).toEqual(['coverage'])
 })
 
-test('the excerpt shows the finding, and looks only where they show something new', () => {
+test('the excerpt shows what the calls of the finding did and what moved the lock, but nothing twice', () => {
   const history = chronicle()
+    .call(5, '2.1#1', { is: 'invoke', lock: LOCK, waitMs: 0 })
     .grant(10, '1.1#1', A)
+    .call(15, '1.1#1', { is: 'until', until: 998 })
+    .call(16, '1.1#1', { is: 'until', until: 1_050 })
     .seen(20, A)
     .seen(30, A)
     .seen(40, null)
-    .release(5_000, '1.1#1')
+    .release(900, '1.1#1')
   const [finding] = judgeSoFar(history.story)
   if (finding === undefined) throw new Error('nothing was found')
   const shown = excerpt(history.story, finding).map(({ is, t }) => `${is} ${String(t)}`)
-  expect(shown).toEqual(['invoke 9', 'granted 10', 'seen 20.5', 'seen 40.5'])
+  expect(shown).toEqual([
+    ...['invoke 9', 'granted 10', 'until 16', 'seen 20.5'],
+    ...['seen 40.5', 'release 900', 'released 901'],
+  ])
 })
 
 test('the table sorts what happened by fault', () => {
