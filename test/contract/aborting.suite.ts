@@ -145,7 +145,7 @@ export function aborting({ stage, lock }: KindStage): void {
     }
     const lease = await mine.acquire({ signal })
     expect(await mine.tryAcquire({ signal })).toBeNull()
-    await expect(stage.world.settled(mine.acquire({ signal, waitTime: 20 }))).rejects.toThrow('still held')
+    await expect(stage.world.settled(mine.acquire({ signal, waitTime: 250 }))).rejects.toThrow('still held')
     await lease.release()
     expect(listeners).toBe(0)
   })

@@ -137,7 +137,9 @@ export function badOptions({ stage, lock }: KindStage): void {
     const mine = await lock(name)
     const lease = await mine.acquire({ leaseTime: 59_999.2 })
     expect((await stage.world.read(name))?.ttlMs).toBeGreaterThan(50_000)
-    await expect(stage.world.settled(mine.acquire({ waitTime: 0.5 }))).rejects.toThrow('after waiting 1 ms')
+    await expect(stage.world.settled(mine.acquire({ waitTime: 249.5 }))).rejects.toThrow(
+      'after waiting 250 ms',
+    )
     await lease.extend(69_999.5)
     expect((await stage.world.read(name))?.ttlMs).toBeGreaterThan(60_000)
   })

@@ -44,7 +44,7 @@ export function closing({ stage, kind }: KindStage): void {
     })
 
     stage.slow('close lets work finish, and renews its lock until then', async () => {
-      const { name, holdfast, lock } = await make({ lockWatchdogTimeout: 450 })
+      const { name, holdfast, lock } = await make({ lockWatchdogTimeout: 1_500 })
       const door = new Door()
       const work = lock.using(async (lease) => {
         await door.opened
@@ -52,7 +52,7 @@ export function closing({ stage, kind }: KindStage): void {
       })
       await stage.world.until(() => holdfast.stats().held === 1, 'the work has begun')
       const closed = new Watched(holdfast.close({ drain: 60_000 }))
-      await stage.world.pass(500)
+      await stage.world.pass(1_600)
       expect(closed.state).toBe('pending')
       expect(await stage.world.read(name)).toBeDefined()
       door.open()
@@ -131,21 +131,13 @@ export function closing({ stage, kind }: KindStage): void {
     const name = stage.name()
     const lease = await lock.acquire()
     const waiter = new Watched(lock.acquire())
-    await stage.world.pass(30)
-    const before = await stage.server.command('CLIENT', 'LIST')
-    expect(
-      String(before)
-        .split('\n')
-        .filter((line) => line.includes('sub=1')),
-    ).not.toEqual([])
+    const listed = async () => String(await stage.server.command('CLIENT', 'LIST'))
+    await stage.world.until(async () => (await listed()).includes('sub=1'), 'the subscriber is connected')
     await holdfast.close({ drain: 0 })
     await expect(waiter.promise).rejects.toMatchObject({ code: 'HOLDFAST_CLOSED' })
     expect(lease.held).toBe(false)
     // Its own subscriber is gone, the client still serves another Holdfast.
-    await stage.world.until(
-      async () => !String(await stage.server.command('CLIENT', 'LIST')).includes('sub=1'),
-      'the subscriber is closed',
-    )
+    await stage.world.until(async () => !(await listed()).includes('sub=1'), 'the subscriber is closed')
     const again = stage.server.again(holdfast)
     expect(await lockOf(kind, again, name).tryAcquire()).not.toBeNull()
     await again.close({ drain: 0 })

@@ -11,6 +11,11 @@ export async function redisWorld(variant: Variant): Promise<World> {
   const server = await startRedis()
   const link = await raw(server.port)
   const clients = new Map<Holdfast, OpenClient>()
+  // In one step: nobody finds the key gone in between.
+  const replace = async (key: string, ...commands: readonly (string | number)[][]): Promise<void> => {
+    const steps = [['MULTI'], ['DEL', key], ...commands, ['EXEC']]
+    await Promise.all(steps.map((words) => link.command(...words)))
+  }
   const world: World = {
     server: {
       command: (...words) => link.command(...words),
@@ -37,17 +42,10 @@ export async function redisWorld(variant: Variant): Promise<World> {
       return calls.reduce((sum, [, count]) => sum + Number(count), 0)
     },
     read: (key) => read(link, key),
-    storeData: async (key, type) => {
-      await link.command('DEL', key)
-      await (type === 'list'
-        ? link.command('RPUSH', key, 'theirs')
-        : link.command('HSET', key, 'colour', 'red'))
-    },
-    take: async (key, owner, { kind, ttlMs }) => {
-      await link.command('DEL', key)
-      await (kind === 'lock' ? link.command('HSET', key, owner, 1) : link.command('SET', key, owner))
-      await link.command('PEXPIRE', key, ttlMs)
-    },
+    storeData: (key, type) =>
+      replace(key, type === 'list' ? ['RPUSH', key, 'theirs'] : ['HSET', key, 'colour', 'red']),
+    take: (key, owner, { kind, ttlMs }) =>
+      replace(key, kind === 'lock' ? ['HSET', key, owner, 1] : ['SET', key, owner], ['PEXPIRE', key, ttlMs]),
     remove: async (key) => {
       await link.command('DEL', key)
     },

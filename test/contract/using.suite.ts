@@ -54,7 +54,7 @@ export function using({ stage, kind, lock }: KindStage): void {
         const name = stage.name()
         const door = new Door()
         const signals: AbortSignal[] = []
-        const mine = await lock(name, { lockWatchdogTimeout: 300 })
+        const mine = await lock(name, { lockWatchdogTimeout: 1_500 })
         const work = new Watched(
           run(mine, async (lease) => {
             signals.push(lease.signal)
@@ -128,7 +128,7 @@ export function using({ stage, kind, lock }: KindStage): void {
     const work = () => (runs += 1)
     const other = await lock(name)
     expect(await other.tryUsing(work)).toEqual({ acquired: false })
-    expect(await stage.world.settled(other.tryUsing({ waitTime: 30 }, work))).toEqual({ acquired: false })
+    expect(await stage.world.settled(other.tryUsing({ waitTime: 250 }, work))).toEqual({ acquired: false })
     expect(runs).toBe(0)
     await lease.release()
     expect(await other.tryUsing(work)).toEqual({ acquired: true, value: 1 })
@@ -138,7 +138,7 @@ export function using({ stage, kind, lock }: KindStage): void {
     const name = stage.name()
     await (await lock(name)).acquire()
     const other = await lock(name)
-    const work = other.using({ waitTime: 30 }, () => {
+    const work = other.using({ waitTime: 250 }, () => {
       throw new Error('must not run')
     })
     await expect(stage.world.settled(work)).rejects.toMatchObject({ code: 'HOLDFAST_WAIT_TIMEOUT' })

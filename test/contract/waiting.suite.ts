@@ -151,7 +151,7 @@ export function waiting({ stage, kind, lock }: KindStage): void {
       "a waiter is woken by the end of the holder's TTL, when the holder is gone without a word",
       async () => {
         const name = stage.name()
-        const lease = await (await lock(name)).acquire({ leaseTime: 300 })
+        const lease = await (await lock(name)).acquire({ leaseTime: 1_000 })
         const wakeups = hear('holdfast:wakeup', name)
         const next = await stage.world.settled((await lock(name)).acquire())
         expect(lease.held).toBe(false)

@@ -1,6 +1,6 @@
 /** Where a contract is tried: an engine, its time, and what other programs see of it and do to it. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { afterAll, beforeAll, describe, onTestFinished, test, type TestContext } from 'vitest'
+import { afterAll, beforeAll, describe, onTestFinished, test } from 'vitest'
 import type { ExclusiveLock, Holdfast, HoldfastOptions } from '../../src/index.js'
 import type { Value } from '../support/resp.js'
 
@@ -50,13 +50,24 @@ export interface World {
   end(): Promise<void>
 }
 
-const contexts = new AsyncLocalStorage<TestContext>()
+type Ending = () => void | Promise<void>
+
+const slowEndings = new AsyncLocalStorage<Ending[]>()
 
 /** Calls back when the running test is finished, also where several run at once. */
-export function atEnd(ending: () => void | Promise<void>): void {
-  const context = contexts.getStore()
-  if (context === undefined) onTestFinished(ending)
-  else context.onTestFinished(ending)
+export function atEnd(ending: Ending): void {
+  const endings = slowEndings.getStore()
+  if (endings === undefined) onTestFinished(ending)
+  else endings.push(ending)
+}
+
+async function withEndings(body: () => Promise<void>): Promise<void> {
+  const endings: Ending[] = []
+  try {
+    await slowEndings.run(endings, body)
+  } finally {
+    for (const ending of endings.reverse()) await ending()
+  }
 }
 
 /** A world for all tests of a file, and shorthands for them. */
@@ -94,13 +105,19 @@ export class Stage {
     this.#slow.push([name, body])
   }
 
-  /** The slow tests declared before: in real time they run side by side, so they must not look at the whole server. */
+  /** The slow tests declared before: in real time they all run at once, so they must not look at the whole server. */
   slowTests(): void {
-    const declare = this.#realTime ? test.concurrent : test
     // Inside, since what stands in a describe before this one is collected just before this one.
     describe('in the course of time', () => {
-      for (const [name, body] of this.#slow) declare(name, (context) => contexts.run(context, body))
+      const slow = this.#slow
       this.#slow = []
+      let running: readonly Promise<void>[] = []
+      beforeAll(() => {
+        if (!this.#realTime) return
+        running = slow.map(([, body]) => withEndings(body))
+        for (const run of running) run.catch(() => undefined)
+      })
+      slow.forEach(([name, body], i) => test(name, () => running[i] ?? withEndings(body)))
     })
   }
 
