@@ -127,7 +127,7 @@ export function aborting({ stage, lock }: KindStage): void {
     expect(seen).toEqual({ held: true, aborted: false, locked: true })
   })
 
-  test('a call that is over does not listen to the signal any more', async () => {
+  stage.slow('a call that is over does not listen to the signal any more', async () => {
     const name = stage.name()
     const mine = await lock(name)
     const controller = new AbortController()

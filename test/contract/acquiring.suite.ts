@@ -34,7 +34,7 @@ export function acquiring({ stage, kind, lock }: KindStage): void {
       expect((await stage.world.settled(second.promise)).held).toBe(true)
     })
 
-    test('rejects when waitTime is over, not before, and says who has the lock', async () => {
+    stage.slow('acquire rejects when waitTime is over, not before, and says who has the lock', async () => {
       const name = stage.name()
       const lease = await (await lock(name)).acquire()
       const startMs = stage.world.now()
@@ -74,17 +74,20 @@ export function acquiring({ stage, kind, lock }: KindStage): void {
       expect(next.owner.split(':')[0]).toBe(lease.owner.split(':')[0])
     })
 
-    test('takes waitTime and leaseTime from the defaults where the call says nothing', async () => {
-      const name = stage.name()
-      const mine = await lock(name, { defaults: { waitTime: 250, leaseTime: 5_000 } })
-      const lease = await mine.acquire()
-      expect((await stage.world.read(name))?.ttlMs).toBeLessThanOrEqual(5_000)
-      await expect(stage.world.settled(mine.acquire())).rejects.toThrow('after waiting 250 ms')
-      await expect(mine.acquire({ waitTime: 0 })).rejects.toThrow('after waiting 0 ms')
-      await lease.release()
-      await mine.acquire({ leaseTime: 50_000 })
-      expect((await stage.world.read(name))?.ttlMs).toBeGreaterThan(40_000)
-    })
+    stage.slow(
+      'acquire takes waitTime and leaseTime from the defaults where the call says nothing',
+      async () => {
+        const name = stage.name()
+        const mine = await lock(name, { defaults: { waitTime: 250, leaseTime: 5_000 } })
+        const lease = await mine.acquire()
+        expect((await stage.world.read(name))?.ttlMs).toBeLessThanOrEqual(5_000)
+        await expect(stage.world.settled(mine.acquire())).rejects.toThrow('after waiting 250 ms')
+        await expect(mine.acquire({ waitTime: 0 })).rejects.toThrow('after waiting 0 ms')
+        await lease.release()
+        await mine.acquire({ leaseTime: 50_000 })
+        expect((await stage.world.read(name))?.ttlMs).toBeGreaterThan(40_000)
+      },
+    )
 
     test('treats undefined options as omitted', async () => {
       const mine = await lock(stage.name())
@@ -113,7 +116,7 @@ export function acquiring({ stage, kind, lock }: KindStage): void {
       expect(await other.tryAcquire()).toMatchObject({ held: true })
     })
 
-    test('waits for waitTime, and then gives null', async () => {
+    stage.slow('tryAcquire waits for waitTime, and then gives null', async () => {
       const name = stage.name()
       await (await lock(name)).acquire()
       const startMs = stage.world.now()

@@ -132,7 +132,7 @@ export function badOptions({ stage, lock }: KindStage): void {
     await stage.world.settled(waiter)
   })
 
-  test('fractions are rounded up', async () => {
+  stage.slow('fractions are rounded up', async () => {
     const name = stage.name()
     const mine = await lock(name)
     const lease = await mine.acquire({ leaseTime: 59_999.2 })

@@ -21,6 +21,8 @@ export function closing({ stage, kind }: KindStage): void {
           code: 'HOLDFAST_CLOSED',
           lock: name,
         })
+      for (const look of [lock.isLocked(), lock.remainingTime(), lock.isHeldBy('x:1'), lock.forceRelease()])
+        await expect(look).rejects.toMatchObject({ code: 'HOLDFAST_CLOSED', lock: name })
       expect(await stage.world.operations()).toBe(before)
     })
 

@@ -40,7 +40,7 @@ export function observing({ stage, kind, lock }: KindStage): void {
       })
     })
 
-    test('waiting, and its end in vain', async () => {
+    stage.slow('events tell of waiting, and its end in vain', async () => {
       const name = stage.name()
       const lease = await (await lock(name)).acquire()
       const mine = await lock(name)

@@ -4,7 +4,7 @@ import { open, type OpenClient, type Variant } from '../clients/variants.js'
 import { eventually } from '../support/eventually.js'
 import { raw, type Raw } from '../support/raw.js'
 import { startRedis } from '../support/server.js'
-import { closeLater, type Stored, type World } from './world.js'
+import { atEnd, closeLater, type Stored, type World } from './world.js'
 
 /** A real server and a client library. */
 export async function redisWorld(variant: Variant): Promise<World> {
@@ -19,6 +19,13 @@ export async function redisWorld(variant: Variant): Promise<World> {
   const world: World = {
     server: {
       command: (...words) => link.command(...words),
+      client: async () => {
+        const client = await open(variant, server.port)
+        atEnd(() => {
+          client.destroy()
+        })
+        return client.raw as object
+      },
       cut: (holdfast) => clients.get(holdfast)?.destroy(),
       again: (holdfast) => new Holdfast(clients.get(holdfast)?.raw as object),
     },

@@ -121,7 +121,7 @@ export function using({ stage, kind, lock }: KindStage): void {
     })
   })
 
-  test('tryUsing does not run the callback while the lock is busy', async () => {
+  stage.slow('tryUsing does not run the callback while the lock is busy', async () => {
     const name = stage.name()
     const lease = await (await lock(name)).acquire()
     let runs = 0
@@ -134,7 +134,7 @@ export function using({ stage, kind, lock }: KindStage): void {
     expect(await other.tryUsing(work)).toEqual({ acquired: true, value: 1 })
   })
 
-  test('using rejects with WaitTimeoutError and does not run the callback', async () => {
+  stage.slow('using rejects with WaitTimeoutError and does not run the callback', async () => {
     const name = stage.name()
     await (await lock(name)).acquire()
     const other = await lock(name)

@@ -20,6 +20,8 @@ export interface RealServer {
   command(...words: readonly (string | number)[]): Promise<Value>
   /** Destroys the client of a Holdfast, as its user might. */
   cut(holdfast: Holdfast): void
+  /** A connected client, closed when the test is finished. */
+  client(): Promise<object>
   /** A second Holdfast on the same client. */
   again(holdfast: Holdfast): Holdfast
 }
