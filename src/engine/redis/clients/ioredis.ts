@@ -8,6 +8,8 @@ import { normalise, normaliseTyped } from './replies.js'
 import { runScript, type ScriptLink } from './script-run.js'
 
 const LONGEST_PAUSE_MS = 2_000
+/** With 64 callers at once, 8, 16 and 32 gave 0.92, 1.03 and 1.07 of the floor's rate, and all in one write 0.70. */
+const COMMANDS_PER_WRITE = 16
 const RECONNECT_AT_MOST_EVERY_MS = 10_000
 
 const GOING: ReadonlySet<string> = new Set(['reconnecting', 'disconnecting', 'close'])
@@ -28,7 +30,8 @@ export class IoredisPort implements ClientPort, ScriptLink {
   #sender: IoredisClient | undefined
   readonly #watch: ReadyWatch
   #reconnectedAtMs = -Infinity
-  #gathering = false
+  /** Commands sent since the stream was corked. */
+  #gathered = 0
 
   constructor(client: IoredisClient, now: () => number) {
     const { options } = client
@@ -80,14 +83,22 @@ export class IoredisPort implements ClientPort, ScriptLink {
       : sender.eval(script.source, keys.length, keys, args)
   }
 
-  /** Lets all commands of one turn of the event loop go out in one write: a system call each would cost more than all the rest. */
+  /**
+   * Lets the commands of one turn of the event loop go out together: a system call each would cost more
+   * than all the rest. In pieces, so that the server is at work while the next piece is made.
+   */
   #gather(sender: IoredisClient): void {
     const { stream } = sender
-    if (this.#gathering || this.cluster || stream?.cork === undefined) return
-    this.#gathering = true
+    if (this.cluster || stream?.cork === undefined) return
+    if (this.#gathered++ > 0) {
+      if (this.#gathered % COMMANDS_PER_WRITE !== 0) return
+      stream.uncork?.()
+      stream.cork()
+      return
+    }
     stream.cork()
     process.nextTick(() => {
-      this.#gathering = false
+      this.#gathered = 0
       stream.uncork?.()
     })
   }
