@@ -1,6 +1,7 @@
 import type { Clock } from './clock.js'
 import type { Engine } from './engine/engine.js'
-import { MemoryEngine, MemoryStore, sharedStore } from './engine/memory/memory-engine.js'
+import { MemoryEngine } from './engine/memory/memory-engine.js'
+import { MemoryStore, sharedStore } from './engine/memory/memory-store.js'
 import { connectTo } from './engine/redis/clients/connect.js'
 import { createPort, subscriberFrom } from './engine/redis/clients/detect.js'
 import type { ClientPort, SubscriberEvents, SubscriberPort } from './engine/redis/clients/port.js'

@@ -62,10 +62,12 @@ export class EngineError extends Error {
   }
 }
 
-/** The object whose waiters a wake-up is meant for. */
+/** The object whose waiters a wake-up is meant for; the families are those of the channels. */
 export interface Topic {
   readonly family: 'lock' | 'mutex'
   readonly name: string
+  /** The waiter, where each has a channel of its own. */
+  readonly owner?: string
 }
 
 /**

@@ -2,152 +2,28 @@
  * Every operation that the runtime may ask of an engine, and every reply.
  *
  * An operation is one atomic step on one object (renewal: on many). Counts are absolute, so that a repeated
- * or late copy changes nothing. A new engine is a `switch` over {@link Operation} that the compiler completes.
+ * or late copy changes nothing. A new engine is a table over {@link Operation} that the compiler completes.
  */
+import type { LockOperation, LockReplies } from './operations/lock.js'
+import type { MutexOperation, MutexReplies } from './operations/mutex.js'
 
-/** Takes a re-entrant lock: `count` 1 for a new owner, k + 1 for one that holds it k times. */
-export interface LockAcquire {
-  readonly op: 'lock.acquire'
-  readonly name: string
-  readonly owner: string
-  readonly count: number
-  readonly leaseMs: number
-}
-
-/** Takes the plain lock. */
-export interface MutexAcquire {
-  readonly op: 'mutex.acquire'
-  readonly name: string
-  readonly owner: string
-  readonly leaseMs: number
-}
-
-/** Lowers an owner's hold count to `count` (at least 1). */
-export interface LockLeave {
-  readonly op: 'lock.leave'
-  readonly name: string
-  readonly owner: string
-  readonly count: number
-}
-
-/** Ends an owner, whatever its count. */
-export interface Release<Op extends string> {
-  readonly op: Op
-  readonly name: string
-  readonly owner: string
-  /** Instead of freeing at once, let the key expire after this time; 0: free at once. */
-  readonly keepMs: number
-  /** Leave a tombstone for this time, so that late copies of the owner's acquire are refused; 0: none. */
-  readonly entombMs: number
-}
-
-/** One owner of one object. */
-export interface Hold {
-  readonly name: string
-  readonly owner: string
-}
-
-/** Raises the TTL of many holds to at least `ttlMs`. */
-export interface Renew<Op extends string> {
-  readonly op: Op
-  readonly ttlMs: number
-  readonly holds: readonly Hold[]
-}
-
-/** Reads the holders. */
-export interface Inspect<Op extends string> {
-  readonly op: Op
-  readonly name: string
-}
-
-/** Takes the lock away from the owners that were seen, and from nobody else. */
-export interface Force<Op extends string> {
-  readonly op: Op
-  readonly name: string
-  readonly owners: readonly string[]
-}
+export type * from './operations/common.js'
+export type * from './operations/lock.js'
+export type * from './operations/mutex.js'
 
 /** All operations. */
-export type Operation =
-  | LockAcquire
-  | LockLeave
-  | Release<'lock.release'>
-  | Renew<'lock.renew'>
-  | Inspect<'lock.inspect'>
-  | Force<'lock.force'>
-  | MutexAcquire
-  | Release<'mutex.release'>
-  | Renew<'mutex.renew'>
-  | Inspect<'mutex.inspect'>
-  | Force<'mutex.force'>
-
-/** Another kind of value, or somebody's data, is under the name; nothing was changed. */
-export interface ForeignReply {
-  readonly outcome: 'foreign'
-}
-
-/** What an acquire answers. */
-export type AcquireReply =
-  /** The owner holds the lock with the wanted count, and with at least the wanted TTL. */
-  | { readonly outcome: 'granted' }
-  /** Somebody else holds it; a TTL of -1 means that the key has none. */
-  | { readonly outcome: 'busy'; readonly ttlMs: number; readonly holder: string }
-  /** A nested acquire whose owner is not there any more. */
-  | { readonly outcome: 'lost' }
-  /** A tombstone lies there: this owner was ended before. */
-  | { readonly outcome: 'dead' }
-  | ForeignReply
-
-/** What leaving one of several holds answers. */
-export type LeaveReply =
-  { readonly outcome: 'kept' } | { readonly outcome: 'gone' } | { readonly outcome: 'taken' } | ForeignReply
-
-/** What ending an owner answers. */
-export type ReleaseReply =
-  | { readonly outcome: 'released' }
-  /** Released, but the message to the waiters was refused; they find out by polling. */
-  | { readonly outcome: 'unannounced' }
-  /** The owner was not there, and nobody else is. */
-  | { readonly outcome: 'gone' }
-  /** The owner was not there, but somebody else is. */
-  | { readonly outcome: 'taken' }
-  | ForeignReply
-
-/** What became of one hold in a renewal. */
-export type RenewResult = 'renewed' | 'gone' | 'taken'
-
-/** What a renewal answers, in the order of the holds. */
-export interface RenewReply {
-  readonly results: readonly RenewResult[]
-}
-
-/** What a look at the holders answers. */
-export type InspectReply =
-  | { readonly outcome: 'free' }
-  | { readonly outcome: 'held'; readonly ttlMs: number; readonly holders: ReadonlyMap<string, number> }
-  | ForeignReply
-
-/** What a forced release answers. */
-export type ForceReply =
-  | { readonly outcome: 'freed' }
-  | { readonly outcome: 'unannounced' }
-  | { readonly outcome: 'none' }
-  | ForeignReply
+export type Operation = LockOperation | MutexOperation
 
 /** The reply of each operation. */
-export interface Replies {
-  'lock.acquire': AcquireReply
-  'lock.leave': LeaveReply
-  'lock.release': ReleaseReply
-  'lock.renew': RenewReply
-  'lock.inspect': InspectReply
-  'lock.force': ForceReply
-  'mutex.acquire': AcquireReply
-  'mutex.release': ReleaseReply
-  'mutex.renew': RenewReply
-  'mutex.inspect': InspectReply
-  'mutex.force': ForceReply
-}
+export interface Replies extends LockReplies, MutexReplies {}
 
 /** The reply that belongs to an operation. */
 export type ReplyOf<O extends Operation> = Replies[O['op']]
+
+/** A function for each operation `O` of a family, as an engine has it; `A`: what else it gets. */
+export type Handlers<O extends Operation, A extends readonly unknown[], Async extends boolean> = {
+  readonly [Op in O['op']]: (
+    operation: Extract<O, { readonly op: Op }>,
+    ...rest: A
+  ) => Async extends true ? Promise<Replies[Op]> : Replies[Op]
+}

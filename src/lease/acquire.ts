@@ -6,9 +6,9 @@ import { Busy, Call } from './call.js'
 import { HeldLease } from './lease.js'
 import { enterNested } from './nested.js'
 import type { Runtime } from './runtime.js'
-import { sameLock, type ScopeNode } from './scope.js'
-import type { Target } from './target.js'
-import { attemptOnce, waitForLock } from './wait.js'
+import type { ScopeNode } from './scope.js'
+import { sameLock, type Target } from './target.js'
+import { attemptOnce, EXCLUSIVE, waitInLine } from './wait.js'
 import { watchSelfWait } from './self-wait.js'
 
 /** What to acquire, and for whom. */
@@ -95,12 +95,12 @@ async function reenter(runtime: Runtime, call: Call, request: Request): Promise<
 }
 
 function compete(runtime: Runtime, call: Call, { from }: Request): Promise<HeldLease | Busy> {
-  if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call)
-  if (from === undefined) return waitForLock(runtime, call)
+  if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call, EXCLUSIVE)
+  if (from === undefined) return waitInLine(runtime, call, EXCLUSIVE)
   const stopWatching = watchSelfWait(runtime, call, from)
   return stopWatching === undefined
-    ? waitForLock(runtime, call)
-    : waitForLock(runtime, call).finally(stopWatching)
+    ? waitInLine(runtime, call, EXCLUSIVE)
+    : waitInLine(runtime, call, EXCLUSIVE).finally(stopWatching)
 }
 
 /** Hands the result over, unless the caller aborted in the same tick: then the lock is given back. */

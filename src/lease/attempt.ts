@@ -5,7 +5,7 @@ import { maybeApplied, unavailable } from './commands.js'
 import { HeldLease } from './lease.js'
 import { wrongType } from './look.js'
 import type { Runtime } from './runtime.js'
-import { acquireOperation } from './target.js'
+import { kindOf } from './target.js'
 import { Tenure, wallOffset } from './tenure.js'
 
 /** Sends the acquire once. `void`: granted, but with no validity left; given back. */
@@ -15,7 +15,7 @@ export function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy 
   const wallOffsetMs = wallOffset(clock)
   const ttlMs = leaseMsOf(runtime, call)
   const deadlineMs = call.attemptDeadline(commands.timeoutMs)
-  const operation = acquireOperation(call.target, call.owner, { count: 1, leaseMs: ttlMs })
+  const operation = kindOf(call.target).acquire(call.target, call.owner, { count: 1, leaseMs: ttlMs })
   return commands.send(operation, passage, { deadlineMs, keepAlive: true, interrupt: call }).then(
     (reply) => answered(runtime, call, { reply, passage, wallOffsetMs, ttlMs }),
     (error: unknown) => {

@@ -3,7 +3,7 @@ import { diagnose } from '../diagnostics.js'
 import { newPassage } from '../engine/engine.js'
 import type { Operation } from '../engine/operations.js'
 import { nextPause, type Commands } from './commands.js'
-import { releaseOperation, type Target } from './target.js'
+import { kindOf, type ReleaseOperation, type Target } from './target.js'
 import type { Tenure } from './tenure.js'
 
 /** How long an ended owner's late acquires are refused. What is later than that costs at most one lease. */
@@ -34,7 +34,7 @@ export class Compensations {
   /** Undoes an acquire of unknown outcome. */
   acquire(target: Target, owner: string, leaseMs: number): void {
     diagnose(target.title, 'compensating', `The acquire of ${owner} has an unknown outcome and is undone`)
-    const operation = releaseOperation(target, owner, { keepMs: 0, entombMs: ENTOMB_MS })
+    const operation = kindOf(target).release(target, owner, { keepMs: 0, entombMs: ENTOMB_MS })
     this.#start(() => operation, leaseMs + ENTOMB_MS)
   }
 
@@ -75,6 +75,6 @@ export class Compensations {
 }
 
 /** The end of a tenure as it has to be asked for now: what is left of `minHold` becomes less with each repetition. */
-export function endOperation(tenure: Tenure, entombMs: number): ReturnType<typeof releaseOperation> {
-  return releaseOperation(tenure.target, tenure.owner, { keepMs: tenure.keepMs, entombMs })
+export function endOperation(tenure: Tenure, entombMs: number): ReleaseOperation {
+  return kindOf(tenure.target).release(tenure.target, tenure.owner, { keepMs: tenure.keepMs, entombMs })
 }

@@ -1,9 +1,9 @@
 import type { Clock, Timer } from '../clock.js'
 import { diagnose, events, type WakeupEvent } from '../diagnostics.js'
-import type { Engine, Hint, Subscription } from '../engine/engine.js'
+import type { Engine, Hint, Subscription, Topic } from '../engine/engine.js'
 import type { Call } from './call.js'
 import { nextPause } from './commands.js'
-import type { Target } from './target.js'
+import { kindOf, type Target } from './target.js'
 
 /** The longest sleep between two looks, so that a lost message costs seconds and not a whole lease. */
 const CAP_MS = 5_000
@@ -25,6 +25,16 @@ interface Look {
 /** Why a waiter went on: to try again, or because its waiting is over. */
 export type Wake = 'again' | 'deadline'
 
+/** What a contest works with. */
+export interface ContestSetting {
+  readonly engine: Engine
+  readonly clock: Clock
+  /** Where releases are told; undefined: nowhere. */
+  readonly topic: Topic | undefined
+  /** The last caller has left. */
+  readonly onEmpty: () => void
+}
+
 /**
  * The callers of one process that want one lock, in a queue. Only the head talks to the engine; the state of
  * the waiting (subscription, next look, an unheeded hint) belongs to the queue, so that the next head goes on
@@ -41,6 +51,7 @@ export class Contest {
   /** The engine has answered an attempt of any head. */
   served = false
   readonly #engine: Engine
+  readonly #topic: Topic | undefined
   readonly #clock: Clock
   readonly #onEmpty: () => void
   readonly #queue = new Set<Call>()
@@ -56,11 +67,9 @@ export class Contest {
   #troublePauseMs = TROUBLE_MS
   #warnedOfTtl = false
 
-  constructor(
-    target: Target,
-    setting: { readonly engine: Engine; readonly clock: Clock; readonly onEmpty: () => void },
-  ) {
+  constructor(target: Target, setting: ContestSetting) {
     this.target = target
+    this.#topic = setting.topic
     this.#engine = setting.engine
     this.#clock = setting.clock
     this.#onEmpty = setting.onEmpty
@@ -111,10 +120,10 @@ export class Contest {
     } else this.#turns?.get(next)?.(true)
   }
 
-  /** The head was granted the lock: the next head need not ask, but wait for it to end. */
-  granted(leaseMs: number): void {
+  /** The head was granted the lock: the next head need not ask (`mayFit` false), but wait for it to end. */
+  granted(leaseMs: number, mayFit: boolean): void {
     this.answered()
-    this.due = false
+    this.due = mayFit
     this.#ttlMs = leaseMs
     this.#look = undefined
   }
@@ -163,7 +172,9 @@ export class Contest {
   /** Subscribes, if that is not done; the confirmation is a wake-up, for what happened in between. */
   listen(): void {
     if (this.#subscription !== undefined) return
-    const subscription = this.#engine.subscribe(this.target, (hint) => {
+    const topic = this.#topic
+    if (topic === undefined) return
+    const subscription = this.#engine.subscribe(topic, (hint) => {
       this.#hear(hint)
     })
     this.#subscription = subscription
@@ -218,7 +229,7 @@ export class Contest {
 
   #planLook(call: Call, nowMs: number): Look {
     const { pollMs } = call.options
-    const polling = !this.#live || this.target.family === 'mutex'
+    const polling = !this.#live || kindOf(this.target).polls
     const pauseMs = polling ? Math.min(this.#nextPoll(), pollMs ?? Infinity) : (pollMs ?? CAP_MS)
     const expiryMs = this.#ttlMs >= 0 ? Math.max(this.#ttlMs + 1, this.#floorMs) : Infinity
     return expiryMs < pauseMs

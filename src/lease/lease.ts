@@ -6,7 +6,7 @@ import { duration } from '../options.js'
 import { nextPause, unavailable, worthRetrying } from './commands.js'
 import { endTenure, leaveTenure } from './release.js'
 import type { Runtime } from './runtime.js'
-import { renewOperation, type Target } from './target.js'
+import { kindOf, type Target } from './target.js'
 import { wallOffset, type Tenure, type TenureMember } from './tenure.js'
 import { Turnstile } from './turnstile.js'
 
@@ -235,11 +235,8 @@ export class HeldLease implements Lease, TenureMember {
     const { tenure } = this
     const ttlMs = tenure.wantedTtl(leastMs)
     const deadlineMs = Math.min(clock.now() + commands.timeoutMs, tenure.deadlineMs)
-    const operation = renewOperation(
-      this.#target.family,
-      [{ name: this.#target.name, owner: tenure.owner }],
-      ttlMs,
-    )
+    const { target, owner } = tenure
+    const operation = kindOf(target).renew([{ name: target.name, owner }], ttlMs)
     for (let pauseMs = 50; ; pauseMs = nextPause(pauseMs)) {
       const passage = newPassage()
       const wallOffsetMs = wallOffset(clock)

@@ -1,6 +1,6 @@
 import { ClosedError, WrongTypeError } from '../errors.js'
 import type { Runtime } from './runtime.js'
-import { forceOperation, inspectOperation, type Target } from './target.js'
+import { kindOf, type Target } from './target.js'
 
 /** Who holds a lock. */
 export interface Holders {
@@ -13,7 +13,7 @@ export interface Holders {
 /** Asks who holds the lock; undefined: nobody. @throws UnavailableError, WrongTypeError, ClosedError */
 export async function look(runtime: Runtime, target: Target): Promise<Holders | undefined> {
   if (runtime.closed) throw new ClosedError(target.title)
-  const reply = await runtime.commands.ask(inspectOperation(target), target.title)
+  const reply = await runtime.commands.ask(kindOf(target).inspect(target), target.title)
   if (reply.outcome === 'foreign') throw wrongType(target)
   return reply.outcome === 'held' ? reply : undefined
 }
@@ -23,7 +23,7 @@ export async function forceRelease(runtime: Runtime, target: Target): Promise<bo
   const seen = await look(runtime, target)
   if (seen === undefined) return false
   const { outcome } = await runtime.commands.ask(
-    forceOperation(target, [...seen.holders.keys()]),
+    kindOf(target).force(target, [...seen.holders.keys()]),
     target.title,
   )
   if (outcome === 'foreign') throw wrongType(target)
@@ -31,10 +31,6 @@ export async function forceRelease(runtime: Runtime, target: Target): Promise<bo
 }
 
 /** Other data is under the lock's name. */
-export function wrongType({ title, name, family }: Target): WrongTypeError {
-  return new WrongTypeError(
-    title,
-    name,
-    family === 'lock' ? 'a lock (a hash of owners)' : 'a mutex (a string)',
-  )
+export function wrongType(target: Target): WrongTypeError {
+  return new WrongTypeError(target.title, target.name, kindOf(target).what)
 }

@@ -6,7 +6,7 @@ import { HeldLease } from './lease.js'
 import { wrongType } from './look.js'
 import { leaveTenure } from './release.js'
 import type { Runtime } from './runtime.js'
-import { acquireOperation } from './target.js'
+import { kindOf } from './target.js'
 import { wallOffset, type Tenure } from './tenure.js'
 
 const TOO_LATE = new EngineError('Other commands of the same owner are not answered', {
@@ -112,7 +112,7 @@ async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise
   const wallOffsetMs = wallOffset(clock)
   try {
     const deadlineMs = call.attemptDeadline(commands.timeoutMs)
-    const operation = acquireOperation(target, tenure.owner, { count, leaseMs: ttlMs })
+    const operation = kindOf(target).acquire(target, tenure.owner, { count, leaseMs: ttlMs })
     const reply = await commands.send(operation, passage, {
       deadlineMs,
       keepAlive: true,

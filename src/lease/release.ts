@@ -4,6 +4,7 @@ import type { LeaveReply, ReleaseReply } from '../engine/operations.js'
 import { nextPause, worthRetrying, type CommandTerms } from './commands.js'
 import { ENTOMB_MS, endOperation } from './compensation.js'
 import type { Runtime } from './runtime.js'
+import { kindOf } from './target.js'
 import type { Tenure } from './tenure.js'
 
 const RETRY_MS = 50
@@ -39,13 +40,12 @@ function lossOutcome(tenure: Tenure): ReleaseOutcome | undefined {
 }
 
 async function leave(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutcome> {
-  if (tenure.frozen || tenure.target.family !== 'lock') return 'still-held'
   const { commands, clock } = runtime
   const count = tenure.count - 1
-  const { name } = tenure.target
+  const operation = kindOf(tenure.target).leave(tenure.target, tenure.owner, count)
+  if (tenure.frozen || operation === undefined) return 'still-held'
   try {
     const deadlineMs = clock.now() + commands.timeoutMs
-    const operation = { op: 'lock.leave', name, owner: tenure.owner, count } as const
     const reply: LeaveReply = await commands.send(operation, newPassage(), { deadlineMs, keepAlive: true })
     if (reply.outcome === 'kept') {
       tenure.count = count

@@ -1,6 +1,6 @@
 import { randomFillSync, randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.js'
-import type { Engine } from '../engine/engine.js'
+import type { Engine, Topic } from '../engine/engine.js'
 import { ClosedError } from '../errors.js'
 import type { ResolvedHoldfastOptions } from '../options.js'
 import type { Call } from './call.js'
@@ -9,7 +9,7 @@ import { Compensations } from './compensation.js'
 import { Contest } from './contest.js'
 import { HeldLease } from './lease.js'
 import { Scope } from './scope.js'
-import type { Target } from './target.js'
+import { kindOf, type Target } from './target.js'
 import type { Tenure } from './tenure.js'
 import { Watchdog } from './watchdog.js'
 
@@ -57,14 +57,15 @@ export class Runtime {
     return `${this.clientId}:${String((high & 0x1f_ffff) * 2 ** 32 + ((low ^ ticks) >>> 0))}`
   }
 
-  /** The queue of this process for a lock; made with the first caller and gone with the last. */
-  contest(target: Target): Contest {
-    const key = `${target.family} ${target.name}`
+  /** The queue of this process for an object; made with the first caller and gone with the last. */
+  contest(target: Target, topic: Topic | undefined = kindOf(target).topic(target)): Contest {
+    const key = topic?.owner === undefined ? `${target.family} ${target.name}` : topic.owner
     const existing = this.#contests.get(key)
     if (existing !== undefined) return existing
     const contest = new Contest(target, {
       engine: this.commands.engine,
       clock: this.clock,
+      topic,
       onEmpty: () => this.#contests.delete(key),
     })
     this.#contests.set(key, contest)

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { HeldLease } from './lease.js'
-import type { Target } from './target.js'
+import { sameLock, type Target } from './target.js'
 
 /**
  * One step of the path that led to the running code: a lease whose callback it runs in (`entered`), or one
@@ -101,11 +101,6 @@ export class Scope {
     }
     return undefined
   }
-}
-
-/** Whether two targets are one lock: the same mapped name, whatever the class. */
-export function sameLock(one: Target, other: Target): boolean {
-  return one.name === other.name && one.family === other.family
 }
 
 /** The nearest node that can still matter. The path behind it is cleared, too: that of a long loop must not grow. */

@@ -1,12 +1,24 @@
-import type { Hold, Operation } from '../engine/operations.js'
+import type { Topic } from '../engine/engine.js'
+import type { Hold, LockOperation, MutexOperation } from '../engine/operations.js'
+import { KINDS } from './kinds.js'
+
+/** The kinds of locks that one owner holds at a time. */
+export type Family = 'lock' | 'mutex'
 
 /** The object that a call is about. */
 export interface Target {
-  readonly family: 'lock' | 'mutex'
+  readonly family: Family
   /** The base name in the engine. */
   readonly name: string
   /** The name as the caller gave it. */
   readonly title: string
+}
+
+/** How to take an object. */
+export interface AcquireTerms {
+  /** The hold count that the owner is to have. */
+  readonly count: number
+  readonly leaseMs: number
 }
 
 /** How to end an owner. */
@@ -15,47 +27,46 @@ export interface ReleaseTerms {
   readonly entombMs: number
 }
 
-/** The operation that takes the object for an owner; a mutex knows no counts. */
-export function acquireOperation(
-  { family, name }: Target,
-  owner: string,
-  { count, leaseMs }: { readonly count: number; readonly leaseMs: number },
-): AcquireOperation {
-  return family === 'lock'
-    ? { op: 'lock.acquire', name, owner, count, leaseMs }
-    : { op: 'mutex.acquire', name, owner, leaseMs }
+type AnyOperation = LockOperation | MutexOperation
+
+/** An operation that takes an object for an owner. */
+export type AcquireOperation = Extract<AnyOperation, { readonly op: `${string}.acquire` }>
+/** An operation that lowers a hold count. */
+export type LeaveOperation = Extract<AnyOperation, { readonly op: `${string}.leave` }>
+/** An operation that ends an owner. */
+export type ReleaseOperation = Extract<AnyOperation, { readonly op: `${string}.release` }>
+/** An operation that raises TTLs. */
+export type RenewOperation = Extract<AnyOperation, { readonly op: `${string}.renew` }>
+/** An operation that reads the holders. */
+export type InspectOperation = Extract<AnyOperation, { readonly op: `${string}.inspect` }>
+/** An operation that takes the object away from owners that were seen. */
+export type ForceOperation = Extract<AnyOperation, { readonly op: `${string}.force` }>
+
+/** How the objects of a family are asked for: what differs between them, and nothing else. */
+export interface Kind {
+  /** Families with one keyspace are the same lock under the same name, whatever the class. */
+  readonly keyspace: string
+  /** What is expected under the name, for messages. */
+  readonly what: string
+  /** Some holders do not publish, so waiters poll. */
+  readonly polls: boolean
+  /** Where a waiter hears of releases; undefined: nowhere. */
+  topic(target: Target): Topic | undefined
+  acquire(target: Target, owner: string, terms: AcquireTerms): AcquireOperation
+  /** Undefined: the object knows no counts. */
+  leave(target: Target, owner: string, count: number): LeaveOperation | undefined
+  release(target: Target, owner: string, terms: ReleaseTerms): ReleaseOperation
+  renew(holds: readonly Hold[], ttlMs: number): RenewOperation
+  inspect(target: Target): InspectOperation
+  force(target: Target, owners: readonly string[]): ForceOperation
 }
 
-/** The operation that ends an owner. */
-export function releaseOperation(target: Target, owner: string, terms: ReleaseTerms): ReleaseOperation {
-  const { family, name } = target
-  const { keepMs, entombMs } = terms
-  return family === 'lock'
-    ? { op: 'lock.release', name, owner, keepMs, entombMs }
-    : { op: 'mutex.release', name, owner, keepMs, entombMs }
+/** How this object is asked for. */
+export function kindOf(target: Target): Kind {
+  return KINDS[target.family]
 }
 
-/** The operation that raises TTLs. */
-export function renewOperation(
-  family: Target['family'],
-  holds: readonly Hold[],
-  ttlMs: number,
-): RenewOperation {
-  return family === 'lock' ? { op: 'lock.renew', ttlMs, holds } : { op: 'mutex.renew', ttlMs, holds }
+/** Whether two targets are one lock: the same mapped name, whatever the class. */
+export function sameLock(one: Target, other: Target): boolean {
+  return one.name === other.name && KINDS[one.family].keyspace === KINDS[other.family].keyspace
 }
-
-/** The operation that reads the holders. */
-export function inspectOperation({ family, name }: Target): InspectOperation {
-  return family === 'lock' ? { op: 'lock.inspect', name } : { op: 'mutex.inspect', name }
-}
-
-/** The operation that takes the object away from owners that were seen. */
-export function forceOperation({ family, name }: Target, owners: readonly string[]): ForceOperation {
-  return family === 'lock' ? { op: 'lock.force', name, owners } : { op: 'mutex.force', name, owners }
-}
-
-type AcquireOperation = Extract<Operation, { readonly op: 'lock.acquire' | 'mutex.acquire' }>
-type ReleaseOperation = Extract<Operation, { readonly op: 'lock.release' | 'mutex.release' }>
-type RenewOperation = Extract<Operation, { readonly op: 'lock.renew' | 'mutex.renew' }>
-type InspectOperation = Extract<Operation, { readonly op: 'lock.inspect' | 'mutex.inspect' }>
-type ForceOperation = Extract<Operation, { readonly op: 'lock.force' | 'mutex.force' }>

@@ -3,17 +3,40 @@ import { attempt, failure, leaseMsOf } from './attempt.js'
 import { Busy, type Call } from './call.js'
 import { nextPause, worthRetrying } from './commands.js'
 import type { Contest } from './contest.js'
-import { HeldLease } from './lease.js'
+import type { HeldLease } from './lease.js'
 import type { Runtime } from './runtime.js'
 
 const RETRY_MS = 50
 
+/** How a call tries to get what it wants (`G`), and what its success means to those behind it. */
+export interface Attempting<G extends object> {
+  /** One try. `void`: granted, but without validity left, and given back. */
+  attempt(runtime: Runtime, call: Call): Promise<G | Busy | 'void'>
+  /** The queue to stand in. */
+  contest(runtime: Runtime, call: Call): Contest
+  /** Tells the queue that its head has got what it wanted. */
+  granted(runtime: Runtime, call: Call, contest: Contest): void
+}
+
+/** Attempts of locks with one holder at a time. */
+export const EXCLUSIVE: Attempting<HeldLease> = {
+  attempt,
+  contest: (runtime, call) => runtime.contest(call.target),
+  granted: (runtime, call, contest) => {
+    contest.granted(leaseMsOf(runtime, call), false)
+  },
+}
+
 /** One attempt, without queueing; a grant without validity left does not count as one. */
-export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
+export async function attemptOnce<G extends object>(
+  runtime: Runtime,
+  call: Call,
+  attempting: Attempting<G>,
+): Promise<G | Busy> {
   for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
-    let result: HeldLease | Busy | 'void'
+    let result: G | Busy | 'void'
     try {
-      result = await attempt(runtime, call)
+      result = await attempting.attempt(runtime, call)
     } catch (error) {
       throw failure(call, error)
     }
@@ -28,56 +51,68 @@ export async function attemptOnce(runtime: Runtime, call: Call): Promise<HeldLea
  * Queues up behind the other callers of this process and waits for the lock. Nearly always there is nobody and the
  * first attempt is granted, so that path goes through as few promises as it can.
  */
-export function waitForLock(runtime: Runtime, call: Call): Promise<HeldLease | Busy> {
-  const contest = runtime.contest(call.target)
-  if (!contest.join(call)) return queueUp(runtime, call, contest)
+export function waitInLine<G extends object>(
+  runtime: Runtime,
+  call: Call,
+  attempting: Attempting<G>,
+): Promise<G | Busy> {
+  const contest = attempting.contest(runtime, call)
   const sinceMs = call.startedMs
+  const attempted = { runtime, call, contest, attempting, sinceMs }
+  if (!contest.join(call)) return queueUp(attempted)
   // Before the attempt, not after: a hint that arrives meanwhile must not be lost.
   contest.due = false
-  return attempt(runtime, call).then(
+  return attempting.attempt(runtime, call).then(
     (result) => {
-      if (!(result instanceof HeldLease)) return lead({ runtime, call, contest, sinceMs }, { result })
-      contest.granted(leaseMsOf(runtime, call))
+      if (!isGrant(result)) return lead(attempted, { result })
+      attempting.granted(runtime, call, contest)
       contest.leave(call)
       return result
     },
-    (error: unknown) => lead({ runtime, call, contest, sinceMs }, { error }),
+    (error: unknown) => lead(attempted, { error }),
   )
 }
 
-async function queueUp(runtime: Runtime, call: Call, contest: Contest): Promise<HeldLease | Busy> {
+function isGrant<G extends object>(result: G | Busy | string): result is G {
+  return typeof result === 'object' && !(result instanceof Busy)
+}
+
+async function queueUp<G extends object>(attempted: Attempted<G>): Promise<G | Busy> {
+  const { call, contest } = attempted
   publishWait(call)
-  if (await contest.turn(call)) return lead({ runtime, call, contest, sinceMs: 0 })
+  if (await contest.turn(call)) return lead({ ...attempted, sinceMs: 0 })
   contest.leave(call)
   return ended(call, contest)
 }
 
-function tryAsHead(runtime: Runtime, call: Call, contest: Contest): Promise<HeldLease | Busy | 'void'> {
+function tryAsHead<G extends object>(attempted: Attempted<G>): Promise<G | Busy | 'void'> {
+  const { runtime, call, contest, attempting } = attempted
   // Before the attempt, not after: a hint that arrives meanwhile must not be lost.
   contest.due = false
-  return attempt(runtime, call).then((result) => {
-    if (result instanceof HeldLease) contest.granted(leaseMsOf(runtime, call))
+  return attempting.attempt(runtime, call).then((result) => {
+    if (isGrant(result)) attempting.granted(runtime, call, contest)
     return result
   })
 }
 
-interface Attempted {
+interface Attempted<G extends object> {
   readonly runtime: Runtime
   readonly call: Call
   readonly contest: Contest
+  readonly attempting: Attempting<G>
   readonly sinceMs: number
 }
 
 type Outcome = { readonly result: Busy | 'void' } | { readonly error: unknown }
 
 /** The head of the queue: attempt, subscribe, attempt, sleep, and so on. `first` is an attempt that was made already. */
-async function lead(attempted: Attempted, first?: Outcome): Promise<HeldLease | Busy> {
+async function lead<G extends object>(attempted: Attempted<G>, first?: Outcome): Promise<G | Busy> {
   const { call, contest } = attempted
   try {
     for (let outcome = first; ; outcome = undefined) {
       if (contest.due || outcome !== undefined) {
         const result = await judged(attempted, outcome)
-        if (result instanceof HeldLease) return result
+        if (isGrant<G>(result)) return result
         if (result === 'over' || call.overdue) return ended(call, contest)
         if (contest.due) continue
       }
@@ -90,16 +125,16 @@ async function lead(attempted: Attempted, first?: Outcome): Promise<HeldLease | 
 }
 
 /** Attempts, unless that was done before, and draws the conclusions for the queue. */
-async function judged(
-  attempted: Attempted,
+async function judged<G extends object>(
+  attempted: Attempted<G>,
   outcome: Outcome | undefined,
-): Promise<HeldLease | 'goOn' | 'over'> {
+): Promise<G | 'goOn' | 'over'> {
   const { runtime, call, contest } = attempted
   const sinceMs = outcome === undefined ? runtime.clock.now() : attempted.sinceMs
   try {
     if (outcome !== undefined && 'error' in outcome) throw outcome.error
-    const result = outcome === undefined ? await tryAsHead(runtime, call, contest) : outcome.result
-    if (result instanceof HeldLease) return result
+    const result = outcome === undefined ? await tryAsHead(attempted) : outcome.result
+    if (isGrant<G>(result)) return result
     if (result === 'void') return await tooLate(call, contest)
     noteBusy(call, contest, result)
     return 'goOn'
@@ -119,7 +154,7 @@ async function tooLate(call: Call, contest: Contest): Promise<'goOn' | 'over'> {
 }
 
 /** Notes that an attempt was not served. @throws if another one is of no use, or the time for trying is over */
-function noteTrouble(attempted: Attempted, error: unknown): void {
+function noteTrouble(attempted: Attempted<object>, error: unknown): void {
   const { runtime, call, contest, sinceMs } = attempted
   if (call.fired || !worthRetrying(error)) throw failure(call, error)
   if (cutShort(attempted)) return
@@ -139,7 +174,7 @@ function noteBusy(call: Call, contest: Contest, result: Busy): void {
 }
 
 /** The end of `waitTime` cut an attempt short before it could mean anything: what was seen before counts. */
-function cutShort({ runtime, call, contest, sinceMs }: Attempted): boolean {
+function cutShort({ runtime, call, contest, sinceMs }: Attempted<object>): boolean {
   if (!contest.served || !call.overdue) return false
   return runtime.clock.now() - sinceMs < Math.min(500, runtime.commands.timeoutMs)
 }

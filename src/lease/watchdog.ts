@@ -5,7 +5,7 @@ import { newPassage } from '../engine/engine.js'
 import type { RenewReply } from '../engine/operations.js'
 import type { Commands } from './commands.js'
 import { Schedule } from './schedule.js'
-import { renewOperation } from './target.js'
+import { kindOf } from './target.js'
 import { wallOffset, type Tenure } from './tenure.js'
 
 const BATCH = 100
@@ -195,7 +195,7 @@ export class Watchdog {
     try {
       const deadlineMs = this.#clock.now() + Math.min(this.#commands.timeoutMs, Math.max(10, this.#periodMs))
       const holds = batch.map(({ target, owner }) => ({ name: target.name, owner }))
-      const operation = renewOperation(first.target.family, holds, ttlMs)
+      const operation = kindOf(first.target).renew(holds, ttlMs)
       const reply = await this.#commands.send(operation, passage, { deadlineMs, keepAlive: false })
       this.#settle(batch, reply, { ...sent, sentAtMs: passage.firstSentAtMs })
     } catch (error) {

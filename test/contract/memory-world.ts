@@ -1,6 +1,6 @@
 import { Holdfast, ManualClock } from '../../src/index.js'
 import { FREE, type KeyState } from '../../src/engine/model/state.js'
-import { sharedStore, type MemoryStore } from '../../src/engine/memory/memory-engine.js'
+import { sharedStore, type MemoryStore } from '../../src/engine/memory/memory-store.js'
 import { closeLater, type Stored, type World } from './world.js'
 
 const STEP_MS = 10

@@ -1,5 +1,6 @@
 /** The memory engine with a stage manager: a test sees every operation and decides what becomes of it. */
-import { MemoryEngine, MemoryStore } from '../../src/engine/memory/memory-engine.js'
+import { MemoryEngine } from '../../src/engine/memory/memory-engine.js'
+import { MemoryStore } from '../../src/engine/memory/memory-store.js'
 import { EngineError, type Passage } from '../../src/engine/engine.js'
 import type { Operation, ReplyOf } from '../../src/engine/operations.js'
 import { Runtime } from '../../src/lease/runtime.js'

@@ -16,10 +16,12 @@ interface Import {
 
 /** Which layers a layer may import from; those after `types:` only as types. */
 const allowed: Record<string, string> = {
-  index: 'holdfast locks lease contract memory redis clients base',
+  index: 'holdfast locks synchronizers guards lease contract memory redis clients base',
   cli: 'cli index holdfast base',
-  holdfast: 'holdfast locks lease contract memory redis clients base',
+  holdfast: 'holdfast locks synchronizers lease contract memory redis clients base',
   locks: 'locks lease base',
+  synchronizers: 'synchronizers locks lease contract base',
+  guards: 'guards locks lease base',
   lease: 'lease contract base',
   contract: 'contract base',
   model: 'model types: contract',
@@ -36,7 +38,7 @@ function layerOf(file: string): string {
   if (!file.includes('/')) return 'base'
   const [top = '', second, third] = file.split('/')
   if (top !== 'engine') return top
-  if (third === undefined) return 'contract'
+  if (third === undefined || second === 'operations') return 'contract'
   return second === 'redis' && third === 'clients' ? 'clients' : String(second)
 }
 

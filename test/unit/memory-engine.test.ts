@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ManualClock, type Clock, type Timer } from '../../src/clock.js'
 import { newPassage, type Hint } from '../../src/engine/engine.js'
-import { MemoryEngine, MemoryStore, sharedStore } from '../../src/engine/memory/memory-engine.js'
+import { MemoryEngine } from '../../src/engine/memory/memory-engine.js'
+import { MemoryStore, sharedStore } from '../../src/engine/memory/memory-store.js'
 import type { Operation } from '../../src/engine/operations.js'
 
 const A = 'client:1'

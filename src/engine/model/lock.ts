@@ -13,9 +13,9 @@ import type {
   ForeignReply,
   Inspect,
   InspectReply,
+  Leave,
   LeaveReply,
   LockAcquire,
-  LockLeave,
   Release,
   ReleaseReply,
   RenewResult,
@@ -55,7 +55,7 @@ export function acquire(before: KeyState, operation: LockAcquire, nowMs: number)
 }
 
 /** Lowers the hold count; the TTL stays. */
-export function leave(before: KeyState, operation: LockLeave, nowMs: number): Step<LeaveReply> {
+export function leave(before: KeyState, operation: Leave<string>, nowMs: number): Step<LeaveReply> {
   const state = at(before, nowMs)
   if (wrongType(state)) return unchanged(state, FOREIGN)
   const held = countsOf(state).get(operation.owner)

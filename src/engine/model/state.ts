@@ -25,11 +25,17 @@ export interface ForeignValue {
   readonly hash: boolean
 }
 
-/** The outcome of one operation: the next state, the reply, and whether waiters are told. */
+/** A message to waiters: whom it wakes, and the waiter's owner where each has a channel of its own. */
+export interface Wake {
+  readonly hint: 'one' | 'all'
+  readonly owner?: string
+}
+
+/** The outcome of one operation: the next state, the reply, and the message to waiters; `true`: wake one. */
 export interface Step<Reply> {
   readonly state: KeyState
   readonly reply: Reply
-  readonly wake: boolean
+  readonly wake: boolean | Wake
 }
 
 /** Nothing stored. */

@@ -3,6 +3,8 @@
  * meet on the same keys and a cluster keeps an object's keys in one slot. See docs/protocol.md.
  */
 
+import type { Topic } from '../engine.js'
+
 /** Redisson's prefix form: `prefix:{name}`, or `prefix:name` if the name brings braces of its own. */
 export function prefixed(prefix: string, name: string): string {
   return name.includes('{') ? `${prefix}:${name}` : `${prefix}:{${name}}`
@@ -26,6 +28,16 @@ export function mutexChannel(name: string): string {
 /** Marks an ended token of a mutex. */
 export function mutexTombstone(name: string, owner: string): string {
   return `${prefixed('holdfast_mutex_tombstone', name)}:${owner}`
+}
+
+/** The channel of a topic. */
+export function channelOf({ family, name }: Topic): string {
+  switch (family) {
+    case 'lock':
+      return lockChannel(name)
+    case 'mutex':
+      return mutexChannel(name)
+  }
 }
 
 /** Why a name cannot be used in a cluster, or undefined: the keys derived from it would fall into different slots. */
