@@ -57,6 +57,8 @@ const EXTEND_RANGE = { min: 1, max: Number.MAX_SAFE_INTEGER }
 export class HeldLease implements Lease, TenureMember {
   readonly tenure: Tenure
   readonly maxHoldAtMs: number
+  /** Whoever waits for the work is told of a loss by a rejection. */
+  reported = false
   readonly #runtime: Runtime
   readonly #target: Target
   readonly #grantedAtMs: number
@@ -199,7 +201,7 @@ export class HeldLease implements Lease, TenureMember {
     this.#lost = reason
     this.#over()
     if (this.#controller !== undefined) this.#abort(reason)
-    else if (!this.#observed && !this.running && reason !== 'closed') warnOfLoss(this.lock, reason)
+    else if (!this.#observed && !this.reported && reason !== 'closed') warnOfLoss(this.lock, reason)
   }
 
   /** @throws LeaseLostError or NotHeldError */

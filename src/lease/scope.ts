@@ -45,12 +45,12 @@ export class CallSite {
 
 /** `noteBare`, the lock's private method, and `acquire` or `tryAcquire` itself. */
 const BARE_FRAMES = 3
-const NOTE_EVERY_MS = 1
+const TRACE_EVERY_MS = 1
 
 /** The scopes of one `Holdfast`: which leases the running code is inside of. Never required to be there. */
 export class Scope {
   readonly #storage = new AsyncLocalStorage<ScopeNode>()
-  #notedAtMs = -Infinity
+  #tracedAtMs = -Infinity
   #closed = false
 
   /** Where the running code is. */
@@ -79,10 +79,11 @@ export class Scope {
    * what the caller does next inherits the note. The store is ours alone: no context of the user changes.
    */
   noteBare(target: Target, nowMs: number): ScopeNode | undefined {
-    // A note takes a stack trace, about as long as all the rest: under heavy load one a millisecond must do.
-    if (this.#closed || nowMs - this.#notedAtMs < NOTE_EVERY_MS) return undefined
-    this.#notedAtMs = nowMs
-    const site = new CallSite(BARE_FRAMES)
+    if (this.#closed) return undefined
+    // A stack trace takes about as long as all the rest: under heavy load one a millisecond must do.
+    const traced = nowMs - this.#tracedAtMs >= TRACE_EVERY_MS
+    if (traced) this.#tracedAtMs = nowMs
+    const site = traced ? new CallSite(BARE_FRAMES) : undefined
     const node: ScopeNode = { parent: alive(this.current), kind: 'bare', target, lease: undefined, site }
     this.#storage.enterWith(node)
     return node

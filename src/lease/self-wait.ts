@@ -22,7 +22,7 @@ export function watchSelfWait(
   const site = new CallSite(OUR_FRAMES, DEPTH)
   const message = (): string =>
     `Waiting for lock '${call.target.title}' at ${String(site)}, which the same async tree took at ` +
-    `${String(holder.site)} by acquire(): use lease.run(), using(), or the option within`
+    `${String(holder.site ?? 'a place that was not noted')} by acquire(): use lease.run(), using(), or the option within`
   diagnose(call.target.title, 'self-wait', message())
   const timer = runtime.clock.setTimer(
     () => {

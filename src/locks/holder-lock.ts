@@ -197,6 +197,7 @@ export class HolderLock implements CountingLock {
 
 async function runUnder<T>(lease: HeldLease, callback: UnderLease<T>): Promise<T> {
   let value: T
+  lease.reported = true
   try {
     value = await lease.run(() => callback(lease))
   } catch (error) {

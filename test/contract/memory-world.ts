@@ -77,6 +77,6 @@ function stored({ value, expiresAtMs }: KeyState, nowMs: number): Stored | undef
     case 'mutex':
       return { value: value.owner, ttlMs }
     case 'foreign':
-      return { value: value.hash ? { colour: 'red' } : ['theirs'], ttlMs }
+      return { value: value.hash ? { 'item:42': '3' } : ['theirs'], ttlMs }
   }
 }

@@ -50,7 +50,7 @@ export async function redisWorld(variant: Variant): Promise<World> {
     },
     read: (key) => read(link, key),
     storeData: (key, type) =>
-      replace(key, type === 'list' ? ['RPUSH', key, 'theirs'] : ['HSET', key, 'colour', 'red']),
+      replace(key, type === 'list' ? ['RPUSH', key, 'theirs'] : ['HSET', key, 'item:42', '3']),
     take: (key, owner, { kind, ttlMs }) =>
       replace(key, kind === 'lock' ? ['HSET', key, owner, 1] : ['SET', key, owner], ['PEXPIRE', key, ttlMs]),
     remove: async (key) => {

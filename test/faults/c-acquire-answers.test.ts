@@ -86,7 +86,7 @@ const SILENT: Shape = { code: UNAVAILABLE, outcome: 'unknown' }
 const TROUBLES: readonly Trouble[] = [
   {
     trouble: 'a busy lock',
-    make: (scene) => scene.command('HSET', NAME, '0a1b2c3d-else:7', 1),
+    make: (scene) => scene.command('HSET', NAME, '0a1b2c3d-0001-4000-8000-00000000e15e:7', 1),
     shape: { code: 'HOLDFAST_WAIT_TIMEOUT' },
   },
   {

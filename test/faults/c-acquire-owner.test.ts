@@ -200,7 +200,7 @@ test('fault 38: processes that are killed leave no key without TTL', async () =>
 test('fault 38: a waiter tells of a holder without TTL', async () => {
   await using scene = await openScene()
   const diagnoses = scene.hear('holdfast:diagnosis')
-  await scene.command('HSET', NAME, '0a1b2c3d-dead:7', 1)
+  await scene.command('HSET', NAME, '0a1b2c3d-0002-4000-8000-00000000dead:7', 1)
   await scene.command('SET', 'a mutex', 'somebody')
   const holdfast = scene.holdfast()
   expect(await holdfast.lock(NAME).tryAcquire({ waitTime: 100 })).toBeNull()

@@ -161,7 +161,7 @@ test('fault 41: a hundred tries of a busy lock raise no error event', async () =
 test('fault 42: by default a waiter outwaits a dead holder', async () => {
   await using scene = await openScene()
   // A holder that died: it neither renews nor tells anybody.
-  await scene.command('HSET', NAME, '0a1b2c3d-dead:7', 1)
+  await scene.command('HSET', NAME, '0a1b2c3d-0002-4000-8000-00000000dead:7', 1)
   await scene.command('PEXPIRE', NAME, 1_200)
   const woken = scene.hear('holdfast:wakeup')
   const lease = await scene.holdfast().lock(NAME).acquire()

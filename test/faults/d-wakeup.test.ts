@@ -156,7 +156,7 @@ describe.each([IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6])('with $name', 
     const client = await open(variant, scene.port)
     scene.atEnd(() => client.destroy())
     const holdfast = scene.holdfast(LONG, client.raw as object)
-    await scene.command('HSET', NAME, '0a1b2c3d-else:7', 1)
+    await scene.command('HSET', NAME, '0a1b2c3d-0001-4000-8000-00000000e15e:7', 1)
     const { got } = await startWaiter(scene, holdfast)
     await scene.server.restart()
     await scene.reconnect()

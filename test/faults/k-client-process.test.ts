@@ -7,7 +7,7 @@ test.each(['ioredis', 'node-redis'])(
   'fault 109: a process with locks and a closed client of %s ends by itself',
   async (library) => {
     await using scene = await openScene()
-    await scene.command('HSET', 'taken before', '0a1b2c3d-else:7', 1)
+    await scene.command('HSET', 'taken before', '0a1b2c3d-0001-4000-8000-00000000e15e:7', 1)
     await using child = new Child('leaves-lock', [library, String(scene.port)])
     expect(await child.ended, child.errors).toEqual({ code: 0, signal: null })
     expect(child.lines).toEqual(['holds and has waited'])
@@ -19,7 +19,7 @@ test.each(['ioredis', 'node-redis'])(
 
 test('fault 114: a process lives through the death of its server', async () => {
   await using scene = await openScene()
-  await scene.command('HSET', 'taken before', '0a1b2c3d-else:7', 1)
+  await scene.command('HSET', 'taken before', '0a1b2c3d-0001-4000-8000-00000000e15e:7', 1)
   await using child = new Child('loses-server', [String(scene.port)], ['--unhandled-rejections=strict'])
   await child.printed('served')
   await scene.server.kill()

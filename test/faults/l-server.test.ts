@@ -127,7 +127,7 @@ describe.each([
     const holdfast = new Holdfast(scene.ioredis(), { clock })
     scene.atEnd(() => untilSettled(holdfast.close({ drain: 0 }), 'it is closed'))
     const woken = scene.hear('holdfast:wakeup')
-    await scene.command('HSET', NAME, '0a1b2c3d-dead:7', 1)
+    await scene.command('HSET', NAME, '0a1b2c3d-0002-4000-8000-00000000dead:7', 1)
     await scene.command(...spoil)
 
     const got = holdfast.lock(NAME).acquire()
@@ -143,7 +143,7 @@ describe.each([
 test('fault 119: a key whose TTL never ends is told, and an operator frees it', async () => {
   await using scene = await openScene()
   const diagnoses = scene.hear('holdfast:diagnosis')
-  await scene.command('HSET', NAME, '0a1b2c3d-dead:7', 1)
+  await scene.command('HSET', NAME, '0a1b2c3d-0002-4000-8000-00000000dead:7', 1)
   const got = scene.holdfast().lock(NAME).acquire({ pollInterval: 3_600_000 })
   await eventually(() => diagnoses.some(({ kind, lock }) => kind === 'no-ttl' && lock === NAME), 'it is told')
   const operator = scene.holdfast().lock(NAME)
@@ -155,7 +155,7 @@ test('fault 119: a key whose TTL never ends is told, and an operator frees it', 
 test('fault 119: a waiter looks for itself at a key whose TTL never ends', async () => {
   await using scene = await openScene()
   const woken = scene.hear('holdfast:wakeup')
-  await scene.command('HSET', NAME, '0a1b2c3d-dead:7', 1)
+  await scene.command('HSET', NAME, '0a1b2c3d-0002-4000-8000-00000000dead:7', 1)
   const got = scene.holdfast().lock(NAME).acquire({ pollInterval: 100 })
   await eventually(() => woken.filter(({ cause }) => cause === 'poll').length > 2, 'it has looked')
   await scene.command('DEL', NAME)

@@ -172,7 +172,7 @@ describe('a script that is broken on purpose is found', () => {
 
   const check = (histories: fc.Arbitrary<Act[]>, change: Change, endOnFailure: boolean) =>
     fc.check(
-      fc.asyncProperty(histories, (history) => sides.run(history, change)),
+      fc.asyncProperty(histories, (history) => sides.run(history, { change })),
       { numRuns: MANY, seed: 42, endOnFailure },
     )
 

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
 import { ManualClock, systemClock } from '../../src/clock.js'
-import { newPassage, type Topic } from '../../src/engine/engine.js'
+import { newPassage, type Hint, type Topic } from '../../src/engine/engine.js'
 import { MemoryEngine } from '../../src/engine/memory/memory-engine.js'
 import { MemoryStore } from '../../src/engine/memory/memory-store.js'
 import type { KeyState } from '../../src/engine/model/state.js'
@@ -15,13 +15,23 @@ import { GRAIN_MS, isToken, NAMES, type Act, type Foreign } from './history.js'
 import { Listener } from './listener.js'
 
 /** A key as both sides write it down; a TTL of -1: none. */
-interface Entry {
+export interface Entry {
   readonly type: string
   readonly value: unknown
   readonly ttlMs: number
 }
 
 type Keys = Record<string, Entry>
+
+/** How the model's state of one family is written down as keys and messages. */
+export interface View {
+  /** The names that the histories are about. */
+  readonly names: readonly string[]
+  /** What the model tells on a topic, and the channel and payload that this is on the wire. */
+  readonly topics: (name: string) => readonly (readonly [Topic, (hint: Hint) => string])[]
+  /** The keys of a state. */
+  readonly entries: (name: string, state: KeyState, nowMs: number) => (readonly [string, Entry])[]
+}
 
 /** How far a TTL may be behind, besides the time that the test itself took. */
 const SLACK_MS = 1_000
@@ -43,6 +53,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   if type == 'string' then value = {redis.call('GET', key)} end
   if type == 'hash' then value = redis.call('HGETALL', key) end
   if type == 'list' then value = redis.call('LRANGE', key, 0, -1) end
+  if type == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
   seen[#seen + 1] = {key, type, redis.call('PTTL', key), value}
 end
 return seen`
@@ -53,6 +64,13 @@ const FOREIGN: Record<Foreign, (redis: Redis, name: string) => Promise<unknown>>
   list: (redis, name) => redis.rpush(name, 'theirs'),
   hash: (redis, name) => redis.hset(name, 'colour', 'red'),
   string: (redis, name) => redis.set(name, 'somebody'),
+}
+
+/** How a history is run. */
+export interface Terms {
+  /** What is broken on purpose. */
+  readonly change?: Change | undefined
+  readonly view?: View
 }
 
 /** A server, the scripts (or what a test made of them), and connections to look at both. */
@@ -74,13 +92,14 @@ export class Sides implements AsyncDisposable {
   }
 
   /** Runs a history on both sides and throws at the first step after which they disagree. */
-  async run(history: readonly Act[], change?: Change): Promise<void> {
+  async run(history: readonly Act[], terms: Terms = {}): Promise<void> {
+    const { change, view = LOCKS } = terms
     await this.#redis.flushall()
     const scripts = new RedisEngine(changed(createPort(this.#redis), change), {
       clock: systemClock,
       subscriber: undefined,
     })
-    const model = new Model()
+    const model = new Model(view)
     const startMs = performance.now()
     for (const [i, act] of history.entries()) {
       const reply = await this.#act(scripts, act)
@@ -136,13 +155,13 @@ export class Model {
   readonly clock = new ManualClock()
   readonly #store = new MemoryStore(this.clock)
   readonly #engine = new MemoryEngine(this.#store)
+  readonly #view: View
   #messages: string[] = []
 
-  constructor() {
-    for (const name of NAMES) {
-      this.#listen({ family: 'lock', name }, `redisson_lock__channel:{${name}} 0`)
-      this.#listen({ family: 'mutex', name }, `holdfast_mutex__channel:{${name}} 0`)
-    }
+  constructor(view: View = LOCKS) {
+    this.#view = view
+    for (const [topic, message] of view.names.flatMap((name) => view.topics(name)))
+      this.#store.listen(topic, (hint) => this.#messages.push(message(hint)))
   }
 
   async act(act: Act): Promise<unknown> {
@@ -170,17 +189,15 @@ export class Model {
   }
 
   keys(): Keys {
-    return Object.fromEntries(NAMES.flatMap((name) => this.#entries(name)))
+    const { names, entries } = this.#view
+    const nowMs = this.clock.now()
+    return Object.fromEntries(names.flatMap((name) => entries(name, this.#store.read(name), nowMs)))
   }
 
   takeMessages(): readonly string[] {
     const messages = this.#messages
     this.#messages = []
     return messages
-  }
-
-  #listen(topic: Topic, message: string): void {
-    this.#store.listen(topic, () => this.#messages.push(message))
   }
 
   #endOf(ttlMs: number): number {
@@ -190,17 +207,23 @@ export class Model {
   #write(name: string, change: Partial<KeyState>): void {
     this.#store.write(name, { ...this.#store.read(name), ...change })
   }
+}
 
-  #entries(name: string): (readonly [string, Entry])[] {
-    const { value, expiresAtMs, tombstones } = this.#store.read(name)
-    const nowMs = this.clock.now()
+/** Re-entrant locks and mutexes. */
+const LOCKS: View = {
+  names: NAMES,
+  topics: (name) => [
+    [{ family: 'lock', name }, () => `redisson_lock__channel:{${name}} 0`],
+    [{ family: 'mutex', name }, () => `holdfast_mutex__channel:{${name}} 0`],
+  ],
+  entries: (name, { value, expiresAtMs, tombstones }, nowMs) => {
     const ttlMs = expiresAtMs === Infinity ? -1 : expiresAtMs - nowMs
     const entries = [...tombstones].map(([owner, endMs]) => {
       const prefix = isToken(owner) ? 'holdfast_mutex_tombstone' : 'redisson_unlock_latch'
       return [`${prefix}:{${name}}:${owner}`, { type: 'string', value: '1', ttlMs: endMs - nowMs }] as const
     })
     return value === undefined ? entries : [...entries, [name, { ...written(value), ttlMs }] as const]
-  }
+  },
 }
 
 function foreign(value: Foreign): KeyState['value'] {
@@ -210,7 +233,11 @@ function foreign(value: Foreign): KeyState['value'] {
     : { kind: 'foreign', hash: value === 'hash' }
 }
 
-function written(value: NonNullable<KeyState['value']>): { readonly type: string; readonly value: unknown } {
+/** A base key's value as it lies in Redis. */
+export function written(value: NonNullable<KeyState['value']>): {
+  readonly type: string
+  readonly value: unknown
+} {
   switch (value.kind) {
     case 'lock':
       return { type: 'hash', value: strings(value.counts) }
@@ -221,13 +248,14 @@ function written(value: NonNullable<KeyState['value']>): { readonly type: string
   }
 }
 
-function strings(counts: ReadonlyMap<string, number>): Record<string, string> {
+/** Counts as Redis keeps them. */
+export function strings(counts: ReadonlyMap<string, number>): Record<string, string> {
   return Object.fromEntries([...counts].map(([owner, count]) => [owner, String(count)]))
 }
 
 function valueOf(type: string, value: readonly string[]): unknown {
   if (type === 'string') return value[0]
-  if (type !== 'hash') return value
+  if (type !== 'hash' && type !== 'zset') return value
   return Object.fromEntries(
     value.flatMap((field, i) => (i % 2 === 0 ? [[field, value[i + 1]] as const] : [])),
   )

@@ -80,9 +80,20 @@ describe('each lock script, twice', () => {
     const second = await stage.run(scripts.lockRelease, args, options)
     expect(second).toEqual({
       reply: { outcome: 'released' },
-      keys: { [lock]: hash({ [OWNER]: '1' }, 5_000) },
+      keys: { [lock]: hash({ [`${OWNER}:0`]: '1' }, 5_000) },
       messages: [],
     })
+  })
+
+  test('release with a minimum hold: a late renewal does not raise the rest, a late acquire does not enter it', async () => {
+    await acquire(1)
+    const rest = { [lock]: hash({ [`${OWNER}:0`]: '1' }, 5_000) }
+    await stage.run(scripts.lockRelease, locks.release({ keepMs: 5_000 }), { mayShorten: true })
+    const renewed = await stage.run(scripts.lockRenew, { locks: [lock], ttlMs: 60_000, owners: [OWNER] })
+    expect(renewed).toEqual({ reply: { results: [-1] }, keys: rest, messages: [] })
+    expect((await acquire(1)).keys).toEqual(rest)
+    const freed = await stage.run(scripts.lockRelease, locks.release())
+    expect(freed.keys).toEqual({})
   })
 
   test('renew: raised once', async () => {
@@ -122,9 +133,20 @@ describe('each mutex script, twice', () => {
     const second = await stage.run(scripts.mutexRelease, args, { mayShorten: true })
     expect(second).toEqual({
       reply: { outcome: 'released' },
-      keys: { [mutex]: text(OWNER, 5_000) },
+      keys: { [mutex]: text(`${OWNER}:0`, 5_000) },
       messages: [],
     })
+  })
+
+  test('release with a minimum hold: a late renewal does not raise the rest, a late acquire does not enter it', async () => {
+    await stage.run(scripts.mutexAcquire, mutexes.acquire())
+    const rest = { [mutex]: text(`${OWNER}:0`, 5_000) }
+    await stage.run(scripts.mutexRelease, mutexes.release({ keepMs: 5_000 }), { mayShorten: true })
+    const late = { mutexes: [mutex], ttlMs: 60_000, owners: [OWNER] }
+    const renewed = await stage.run(scripts.mutexRenew, late)
+    expect(renewed).toEqual({ reply: { results: [-1] }, keys: rest, messages: [] })
+    expect((await stage.run(scripts.mutexAcquire, mutexes.acquire())).keys).toEqual(rest)
+    expect((await stage.run(scripts.mutexRelease, mutexes.release())).keys).toEqual({})
   })
 
   test('renew: raised once', async () => {

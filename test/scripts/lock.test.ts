@@ -63,9 +63,9 @@ describe('lock/acquire', () => {
   })
 
   test.each([
-    ['another thread', 'f2c1:7'],
-    ['a write hold', 'f2c1:7:write'],
-    ['a hold inside a transaction', 'f2c1:7:0a1b2c3d4e5f'],
+    ['another thread', '0a1b2c3d-0003-4000-8000-0000000012c1:7'],
+    ['a write hold', '0a1b2c3d-0003-4000-8000-0000000012c1:7:write'],
+    ['a hold inside a transaction', '0a1b2c3d-0003-4000-8000-0000000012c1:7:0a1b2c3d4e5f'],
   ])('busy also names %s', async (_, holder) => {
     await stage.raw.command('HSET', lock, 'mode', 'write', holder, '1')
     const { reply } = await stage.run(scripts.lockAcquire, locks.acquire())
@@ -97,6 +97,7 @@ describe('lock/acquire', () => {
 
   test.each([
     ['no field like an owner', { name: 'Ada', city: 'London' }],
+    ['articles and how many of each', { 'item:42': '3', 'item:43': '1' }],
     ['one field too many', { [OTHER]: '1', name: 'Ada' }],
     ['only a mode', { mode: 'read' }],
     ['a colon, but no number behind it', { 'user:ada': '1' }],
@@ -159,18 +160,15 @@ describe('lock/release', () => {
   test.each([
     ['shorter', 60_000, 5_000],
     ['longer', 5_000, 60_000],
-  ])(
-    'released with a minimum hold: the rest is the TTL, also where it is %s; no message',
-    async (_, leaseMs, keepMs) => {
-      await stage.run(scripts.lockAcquire, locks.acquire({ leaseMs }))
-      const step = await stage.run(scripts.lockRelease, locks.release({ keepMs }), { mayShorten: true })
-      expect(step).toEqual({
-        reply: { outcome: 'released' },
-        keys: { [lock]: hash({ [OWNER]: '1' }, keepMs) },
-        messages: [],
-      })
-    },
-  )
+  ])('released with a minimum hold: the rest is the TTL, also where it is %s', async (_, leaseMs, keepMs) => {
+    await stage.run(scripts.lockAcquire, locks.acquire({ leaseMs }))
+    const step = await stage.run(scripts.lockRelease, locks.release({ keepMs }), { mayShorten: true })
+    expect(step).toEqual({
+      reply: { outcome: 'released' },
+      keys: { [lock]: hash({ [`${OWNER}:0`]: '1' }, keepMs) },
+      messages: [unlocked],
+    })
+  })
 
   test('gone: no key, no message', async () => {
     const step = await stage.run(scripts.lockRelease, locks.release())

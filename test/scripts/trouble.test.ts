@@ -186,7 +186,10 @@ describe('a full server', () => {
     expect(released.reply).toEqual({ outcome: 'released' })
     const both = await full(scripts.mutexRelease, mutexes.release({ keepMs: 5_000 }), true)
     expect(both.reply).toEqual({ outcome: 'released' })
-    expect(both.keys).toEqual({ [lock]: hash({ [OWNER]: '1' }, 5_000), [mutex]: text(OWNER, 5_000) })
+    expect(both.keys).toEqual({
+      [lock]: hash({ [`${OWNER}:0`]: '1' }, 5_000),
+      [mutex]: text(`${OWNER}:0`, 5_000),
+    })
   })
 
   test.each([0, 5_000])('still entombs, also an owner that holds nothing (keepMs %i)', async (keepMs) => {
@@ -250,11 +253,11 @@ describe('a user who may not publish', () => {
     expect(await stage.run(scripts.mutexForce, mutexes.force(OWNER), via)).toEqual(refused)
   })
 
-  test('releases with a minimum hold as usual: nothing is to be told', async () => {
+  test('releases with a minimum hold, and says that nobody was told', async () => {
     await stage.run(scripts.lockAcquire, locks.acquire())
     const args = locks.release({ keepMs: 5_000 })
     const { reply } = await stage.run(scripts.lockRelease, args, { via: quiet, mayShorten: true })
-    expect(reply).toEqual({ outcome: 'released' })
+    expect(reply).toEqual({ outcome: 'unannounced' })
   })
 
   test('entombs all the same', async () => {

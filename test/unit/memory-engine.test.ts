@@ -172,12 +172,13 @@ describe('messages', () => {
     expect(heard).toEqual([])
   })
 
-  test('come with a release and a forced one, not with a minimum hold, an expiry or in vain', async () => {
+  test('come with a release, a minimum hold and a forced release, not with an expiry or in vain', async () => {
     const { engine, clock, run } = make()
     const heard: Hint[] = []
     engine.subscribe({ family: 'lock', name: 'a' }, (hint) => heard.push(hint))
     await run(acquire('a'))
     await run({ ...release('a'), keepMs: 100 })
+    expect(heard.splice(0)).toEqual(['one'])
     await clock.advance(100)
     await run(release('a'))
     expect(heard).toEqual([])

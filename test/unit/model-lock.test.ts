@@ -102,11 +102,12 @@ describe('release', () => {
     expect(release(held({ [A]: 4 }))).toEqual({ state: FREE, reply: { outcome: 'released' }, wake: true })
   })
 
-  test('keeps the key for the minimum hold, exactly, and wakes nobody', () => {
+  test('keeps the lock shut for the minimum hold, exactly, and lets a waiter know', () => {
     const { state, reply, wake } = release(held({ [A]: 1 }, 90_000), { keepMs: 2_000 }, 1_000)
-    expect(state).toEqual(held({ [A]: 1 }, 3_000))
+    expect(state).toEqual(held({ [`${A}:0`]: 1 }, 3_000))
     expect(reply).toEqual({ outcome: 'released' })
-    expect(wake).toBe(false)
+    expect(wake).toBe(true)
+    expect(release(state, { keepMs: 5_000 }, 1_500)).toEqual({ state, reply, wake: false })
   })
 
   test('leaves somebody else alone', () => {

@@ -54,9 +54,9 @@ describe('release', () => {
 
   test('keeps the key for the minimum hold only if it is ours', () => {
     expect(release(held(A, 90_000), { keepMs: 700 }, 100)).toEqual({
-      state: held(A, 800),
+      state: held(`${A}:0`, 800),
       reply: { outcome: 'released' },
-      wake: false,
+      wake: true,
     })
     expect(release(held(B), { keepMs: 700 }).state).toEqual(held(B))
   })

@@ -92,3 +92,36 @@ it('a lost lease that nobody looked at is warned about once', async () => {
 function depth(node: ScopeNode | undefined): number {
   return node === undefined ? 0 : 1 + depth(node.parent)
 }
+
+it('each of many bare leases taken in one millisecond is remembered, with or without its place', async () => {
+  const scene = stage({ lockWatchdogTimeout: 3_000 })
+  const told: string[] = []
+  const hear = (event: unknown): void => {
+    const { kind, lock } = event as { kind: string; lock: string }
+    if (kind === 'self-wait') told.push(lock)
+  }
+  subscribe('holdfast:diagnosis', hear)
+  const names = ['one', 'two', 'three']
+  const waits = await Promise.all(
+    names.map(async (name) => {
+      await scene.lock(name).acquire()
+      const controller = new AbortController()
+      const wait = scene.lock(name).acquire({ signal: controller.signal })
+      return { wait, controller }
+    }),
+  )
+  for (const { wait, controller } of waits) {
+    controller.abort(new Error('enough'))
+    await expect(wait).rejects.toThrow('enough')
+  }
+  unsubscribe('holdfast:diagnosis', hear)
+  expect(told).toEqual(names)
+})
+
+it('a loss inside lease.run is warned about when nobody looks: run itself does not tell', async () => {
+  const scene = stage()
+  const lease = await scene.lock().acquire({ leaseTime: 1_000 })
+  expect(await lease.run(() => scene.clock.advance(2_000).then(() => 'done'))).toBe('done')
+  await new Promise(setImmediate)
+  expect(warnings).toEqual(['HOLDFAST_LEASE_LOST'])
+})

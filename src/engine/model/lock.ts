@@ -25,6 +25,7 @@ import {
   entombed,
   freed,
   raised,
+  restOf,
   ttlOf,
   unchanged,
   type KeyState,
@@ -70,9 +71,16 @@ export function release(before: KeyState, operation: Release<string>, nowMs: num
   if (wrongType(state)) return unchanged(state, FOREIGN)
   const { owner, keepMs } = operation
   const buried = entombed(state, operation, nowMs)
-  if (!countsOf(state).has(owner)) return unchanged(buried, absent(state))
-  if (keepMs > 0) return unchanged({ ...buried, expiresAtMs: nowMs + keepMs }, { outcome: 'released' })
-  return { state: without(buried, [owner]), reply: { outcome: 'released' }, wake: true }
+  const counts = countsOf(state)
+  const rest = restOf(owner)
+  const held = counts.has(owner)
+  if (!held && !counts.has(rest)) return unchanged(buried, absent(state))
+  if (keepMs > 0 && !held) return unchanged(buried, { outcome: 'released' })
+  if (keepMs > 0) {
+    const kept = { ...withCount(without(buried, [owner]), rest, 1), expiresAtMs: nowMs + keepMs }
+    return { state: kept, reply: { outcome: 'released' }, wake: true }
+  }
+  return { state: without(buried, [owner, rest]), reply: { outcome: 'released' }, wake: true }
 }
 
 /** Raises the TTL of one hold. */

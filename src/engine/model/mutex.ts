@@ -11,7 +11,7 @@ import type {
   ReleaseReply,
   RenewResult,
 } from '../operations.js'
-import { at, entombed, freed, raised, ttlOf, unchanged, type KeyState, type Step } from './state.js'
+import { at, entombed, freed, raised, restOf, ttlOf, unchanged, type KeyState, type Step } from './state.js'
 
 const FOREIGN: ForeignReply = { outcome: 'foreign' }
 
@@ -37,8 +37,14 @@ export function release(before: KeyState, operation: Release<string>, nowMs: num
   const { owner, keepMs } = operation
   const buried = entombed(state, operation, nowMs)
   const holder = ownerOf(state)
-  if (holder !== owner) return unchanged(buried, { outcome: holder === undefined ? 'gone' : 'taken' })
-  if (keepMs > 0) return unchanged({ ...buried, expiresAtMs: nowMs + keepMs }, { outcome: 'released' })
+  const rest = restOf(owner)
+  if (holder !== owner && holder !== rest)
+    return unchanged(buried, { outcome: holder === undefined ? 'gone' : 'taken' })
+  if (keepMs > 0 && holder === rest) return unchanged(buried, { outcome: 'released' })
+  if (keepMs > 0) {
+    const kept = { ...buried, value: { kind: 'mutex', owner: rest }, expiresAtMs: nowMs + keepMs } as const
+    return { state: kept, reply: { outcome: 'released' }, wake: true }
+  }
   return { state: freed(buried), reply: { outcome: 'released' }, wake: true }
 }
 

@@ -85,3 +85,8 @@ export function ttlOf(state: KeyState, nowMs: number): number {
 export function freed(state: KeyState): KeyState {
   return { ...state, value: undefined, expiresAtMs: Infinity }
 }
+
+/** What stands for an ended owner while the rest of its minimum hold lasts. No renewal names it. */
+export function restOf(owner: string): string {
+  return `${owner}:0`
+}

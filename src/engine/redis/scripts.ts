@@ -46,13 +46,17 @@ export type LockAcquireReply =
 export const lockAcquire: ScriptDefinition<LockAcquireArgs, LockAcquireReply> = {
   script: {
     name: 'lock/acquire',
-    sha: 'bcf84b4a0be63e9d6f11e8d1d2751151fe059823',
-    source: `local function firstOwner(lock)
+    sha: '0b5e08b75a5962a8c62cd5eb648e0e0de02ab02c',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
 local field = fields[i]
-if string.find(field, '^.+:%d+$') or string.find(field, '^.+:%d+:%x+$') or string.find(field, '^.+:%d+:write$') then
+if isOwner(field) then
 found = found or field
 elseif field ~= 'mode' then
 return nil
@@ -166,13 +170,17 @@ export type LockInspectReply =
 export const lockInspect: ScriptDefinition<LockInspectArgs, LockInspectReply> = {
   script: {
     name: 'lock/inspect',
-    sha: 'c26593677001be2977d5d8a870889a9333443c98',
-    source: `local function firstOwner(lock)
+    sha: '03699b7aed3337b2a9bdf4cdfd6fcca682f5d388',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
 local field = fields[i]
-if string.find(field, '^.+:%d+$') or string.find(field, '^.+:%d+:%x+$') or string.find(field, '^.+:%d+:write$') then
+if isOwner(field) then
 found = found or field
 elseif field ~= 'mode' then
 return nil
@@ -268,21 +276,24 @@ export type LockReleaseReply =
   | { readonly outcome: 'gone' }
   | { readonly outcome: 'taken' }
 
-/** Ends an owner: removes its field, or leaves it for the rest of its minimum hold, and tells one waiter. */
+/** Ends an owner: removes its field, or leaves the lock shut for the rest of its minimum hold, and tells one waiter. */
 export const lockRelease: ScriptDefinition<LockReleaseArgs, LockReleaseReply> = {
   script: {
     name: 'lock/release',
-    sha: '1b1da49dbdedd88396ee26fd3c24967d6a4e7b1f',
+    sha: '418832185cb25222385d06777e0b74eb52daf02e',
     source: `local lock, owner = KEYS[1], ARGV[1]
 local keepMs = tonumber(ARGV[4])
-local found
-if keepMs > 0 then
-found = redis.call('hexists', lock, owner)
-if found == 1 then
+local rest = owner .. ':0'
+local found = redis.call('hdel', lock, owner)
+local told = found
+if keepMs > 0 and found == 1 then
+redis.call('hset', lock, rest, 1)
 redis.call('pexpire', lock, ARGV[4])
-end
-else
-found = redis.call('hdel', lock, owner)
+elseif keepMs > 0 then
+found = redis.call('hexists', lock, rest)
+elseif found == 0 then
+found = redis.call('hdel', lock, rest)
+told = found
 end
 if ARGV[5] ~= '0' then
 redis.call('del', KEYS[2])
@@ -291,7 +302,7 @@ end
 if found == 0 then
 return redis.call('exists', lock) == 1 and -1 or 0
 end
-if keepMs == 0 then
+if told == 1 then
 local published = redis.pcall(ARGV[3], ARGV[2], '0')
 if type(published) == 'table' then
 return 2
@@ -501,18 +512,23 @@ export type MutexReleaseReply =
   | { readonly outcome: 'gone' }
   | { readonly outcome: 'taken' }
 
-/** Compare and delete: ends the token's hold, or leaves it for the rest of its minimum hold, and tells one waiter. */
+/** Compare and delete: ends the token's hold, or leaves the mutex shut for the rest of its minimum hold, and tells one waiter. */
 export const mutexRelease: ScriptDefinition<MutexReleaseArgs, MutexReleaseReply> = {
   script: {
     name: 'mutex/release',
-    sha: '188a6ae0948a66651e82a5657780733673907801',
+    sha: 'bdf8f496b3f8eea081028c1879d2c439f0db3929',
     source: `local mutex, keepMs = KEYS[1], tonumber(ARGV[4])
+local rest = ARGV[1] .. ':0'
 local holder = redis.call('get', mutex)
-local ours = holder == ARGV[1]
-if ours and keepMs > 0 then
+local ours = holder == ARGV[1] or holder == rest
+local told = false
+if holder == ARGV[1] and keepMs > 0 then
 redis.call('pexpire', mutex, ARGV[4])
-elseif ours then
+redis.call('set', mutex, rest, 'px', ARGV[4])
+told = true
+elseif ours and keepMs == 0 then
 redis.call('del', mutex)
+told = true
 end
 if ARGV[5] ~= '0' then
 redis.call('del', KEYS[2])
@@ -521,7 +537,7 @@ end
 if not ours then
 return holder and -1 or 0
 end
-if keepMs == 0 then
+if told then
 local published = redis.pcall(ARGV[3], ARGV[2], '0')
 if type(published) == 'table' then
 return 2

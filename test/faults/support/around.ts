@@ -7,7 +7,7 @@ import { watch, type Heard, type Scene } from '../scene.js'
 export const IDLE: HoldfastStats = { held: 0, waiting: 0, contests: 0, pending: 0, compensating: 0 }
 
 /** Another owner, as other programs write it. */
-export const OTHER = '0a1b2c3d-else:7'
+export const OTHER = '0a1b2c3d-0001-4000-8000-00000000e15e:7'
 
 /** Keeps the event loop busy: no timer and no reply is served meanwhile. */
 export function block(ms: number): void {

@@ -1,4 +1,4 @@
--- Ends an owner: removes its field, or leaves it for the rest of its minimum hold, and tells one waiter.
+-- Ends an owner: removes its field, or leaves the lock shut for the rest of its minimum hold, and tells one waiter.
 -- KEYS: lock, tombstone
 -- ARGV: owner:string, channel:string, publish:string, keepMs:integer, entombMs:integer
 -- RETURNS 1: released
@@ -7,15 +7,19 @@
 -- RETURNS -1: taken
 local lock, owner = KEYS[1], ARGV[1]
 local keepMs = tonumber(ARGV[4])
-local found
-if keepMs > 0 then
-  found = redis.call('hexists', lock, owner)
-  if found == 1 then
-    redis.call('pexpire', lock, ARGV[4])
-  end
-else
-  -- HDEL removes the key with its last field, and is a write that a full server allows.
-  found = redis.call('hdel', lock, owner)
+-- What is left of a minimum hold stands under a name that no late renewal raises and no late copy of this call finds again.
+local rest = owner .. ':0'
+-- HDEL removes the key with its last field, and is a write that a full server allows.
+local found = redis.call('hdel', lock, owner)
+local told = found
+if keepMs > 0 and found == 1 then
+  redis.call('hset', lock, rest, 1)
+  redis.call('pexpire', lock, ARGV[4])
+elseif keepMs > 0 then
+  found = redis.call('hexists', lock, rest)
+elseif found == 0 then
+  found = redis.call('hdel', lock, rest)
+  told = found
 end
 if ARGV[5] ~= '0' then
   -- A full server allows DEL, and after a first write the script may go on to SET.
@@ -25,7 +29,7 @@ end
 if found == 0 then
   return redis.call('exists', lock) == 1 and -1 or 0
 end
-if keepMs == 0 then
+if told == 1 then
   local published = redis.pcall(ARGV[3], ARGV[2], '0')
   if type(published) == 'table' then
     return 2
