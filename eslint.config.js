@@ -55,6 +55,10 @@ const layerRules = [
     [{ regex: '/(engine|cli)/' }, { regex: '^\\.\\./(holdfast|index)\\.js$' }],
   ),
   mayNotImport(
+    ['src/guards/*.ts'],
+    [{ regex: '/(locks|lease|cli|model|memory)/' }, { regex: '^\\.\\./(holdfast|index)\\.js$' }],
+  ),
+  mayNotImport(
     ['src/lease/*.ts'],
     [{ regex: '/(locks|cli)/|engine/(model|memory|redis)/' }, { regex: '^\\.\\./(holdfast|index)\\.js$' }],
   ),

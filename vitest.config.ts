@@ -14,7 +14,23 @@ export default defineConfig({
       {
         extends: true,
         resolve: { alias: { holdfast: fileURLToPath(new URL('src/index.ts', import.meta.url)) } },
-        test: { name: 'holdfast', include: ['test/**/*.test.ts'], exclude: ['test/package/**'] },
+        test: {
+          name: 'holdfast',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/package/**', 'test/interop/**', 'test/postgres/**'],
+        },
+      },
+      // A real PostgreSQL, where it can be had.
+      { extends: true, test: { name: 'postgres', include: ['test/postgres/**/*.test.ts'] } },
+      // Redisson itself, where Java and Maven are there.
+      {
+        extends: true,
+        test: {
+          name: 'interop',
+          include: ['test/interop/**/*.test.ts'],
+          testTimeout: 60_000,
+          maxConcurrency: 8,
+        },
       },
       // Takes `holdfast` from the packed tarball.
       {

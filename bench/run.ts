@@ -12,6 +12,11 @@ interface Throughput {
   readonly result: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>
 }
 
+/** Rates per round of two cases: the second one is measured by the first. */
+type Objects = Readonly<
+  Record<string, { readonly base: readonly number[]; readonly compared: readonly number[] }>
+>
+
 interface Memory {
   readonly count: number
   readonly names: number
@@ -22,6 +27,12 @@ interface Memory {
 }
 
 const AIMS: Readonly<Record<string, number>> = { sequential: 0.85, 'concurrent-64': 0.8 }
+/** What each further object is to keep of the rate that it is measured by. */
+const OBJECT_AIMS: Readonly<Record<string, number>> = {
+  '64 readers of one lock, of 64 plain locks': 0.8,
+  'a reader beside 500 readers, of one beside 1': 0.8,
+  'a permit beside 10,000 live ones, of one beside 10': 0.66,
+}
 
 const { values } = parseArgs({
   options: {
@@ -65,6 +76,22 @@ function printThroughput({ result }: Throughput): boolean {
   return reached
 }
 
+function printObjects(objects: Objects): boolean {
+  const widths = [52, 12, 12, 22, 6]
+  let reached = true
+  console.log(`\nfurther objects: acquire + release`)
+  console.log(row(['', 'pairs/s', 'ratio', 'rounds from … to', 'aim'], widths))
+  for (const [name, { base, compared }] of Object.entries(objects)) {
+    const ratios = compared.map((rate, i) => rate / (base[i] ?? rate))
+    const [low, high] = range(ratios)
+    const aim = OBJECT_AIMS[name] ?? 0
+    if (median(ratios) < aim) reached = false
+    const cells = [name, median(compared).toFixed(0), median(ratios).toFixed(3)]
+    console.log(row([...cells, `${low.toFixed(3)} … ${high.toFixed(3)}`, aim.toFixed(2)], widths))
+  }
+  return reached
+}
+
 function printMemory(memory: Memory): void {
   const count = memory.count.toLocaleString('en')
   console.log(`\nheap`)
@@ -86,6 +113,8 @@ async function main(): Promise<void> {
   try {
     const throughput = (await child(['bench/throughput.mjs', url, values.rounds, values.slice])) as Throughput
     const reached = printThroughput(throughput)
+    const objects = (await child(['bench/objects.mjs', url, values.rounds, values.slice])) as Objects
+    const objectsReached = printObjects(objects)
     const memory = values['no-memory']
       ? undefined
       : ((await child(['--expose-gc', 'bench/memory.mjs', url, '10000', '100000'])) as Memory)
@@ -93,10 +122,12 @@ async function main(): Promise<void> {
     mkdirSync(new URL('results/', import.meta.url), { recursive: true })
     writeFileSync(
       new URL('results/latest.json', import.meta.url),
-      JSON.stringify({ throughput, memory }, null, 2),
+      JSON.stringify({ throughput, objects, memory }, null, 2),
     )
     console.log('\nraw figures: bench/results/latest.json')
-    if (!reached) console.log('An aim was missed; on a busy machine run it again alone.')
+    if (reached && objectsReached) return
+    console.log('An aim was missed; on a busy machine run it again alone.')
+    process.exitCode = 1
   } finally {
     await server?.stop()
   }

@@ -9,7 +9,7 @@ export interface NamedEvent {
 
 /** What events about one holder tell. */
 export interface LockEvent extends NamedEvent {
-  /** The owner in Redis. */
+  /** The owner in Redis; of a semaphore, the request under which the permits were taken; of a latch, empty. */
   readonly owner: string
 }
 
@@ -35,7 +35,7 @@ export interface AcquireWaitEvent extends NamedEvent {
 
 /** `holdfast:acquire:granted`. */
 export interface AcquireGrantedEvent extends LockEvent, WaitedEvent {
-  /** How often the owner has entered now. */
+  /** How often the owner has entered now; of a semaphore, how many permits were taken; of a latch, 0. */
   readonly holdCount: number
 }
 
@@ -107,9 +107,24 @@ export interface DiagnosisEvent extends NamedEvent {
    * `no-ttl` a holder's key has no TTL; `unannounced` the message of a release was refused;
    * `subscribe-failed` waiting by polling; `self-wait` a call waits for a lock that its own async tree
    * holds; `renewal-late` a lease was renewed with less than half of its time left; `compensating` a call
-   * of unknown outcome is undone in the background.
+   * of unknown outcome is undone in the background; `members` those of a lock over several servers are not
+   * independent, or their number is one that does not pay; `watch-callback` a callback of a watch failed;
+   * `watch-trouble` a watch cannot look; `watch-polling` it looks from time to time, as nobody tells it of writes;
+   * `watch-missed` it found what it had not been told; `watch-sampled` a value is too large to be compared whole.
    */
-  readonly kind: 'no-ttl' | 'unannounced' | 'subscribe-failed' | 'self-wait' | 'renewal-late' | 'compensating'
+  readonly kind:
+    | 'no-ttl'
+    | 'unannounced'
+    | 'subscribe-failed'
+    | 'self-wait'
+    | 'renewal-late'
+    | 'compensating'
+    | 'members'
+    | 'watch-callback'
+    | 'watch-trouble'
+    | 'watch-polling'
+    | 'watch-missed'
+    | 'watch-sampled'
   /** The same in words. */
   readonly message: string
 }

@@ -4,8 +4,12 @@ export type HoldfastErrorCode =
   | 'HOLDFAST_UNAVAILABLE'
   | 'HOLDFAST_LEASE_LOST'
   | 'HOLDFAST_NOT_HELD'
+  | 'HOLDFAST_NOT_INITIALISED'
   | 'HOLDFAST_SELF_HELD'
+  | 'HOLDFAST_UPGRADE'
   | 'HOLDFAST_WRONG_TYPE'
+  | 'HOLDFAST_STALE_TOKEN'
+  | 'HOLDFAST_QUORUM'
   | 'HOLDFAST_CLOSED'
 
 /** Base of all errors that Holdfast raises. Bad arguments are plain `TypeError` or `RangeError` instead. */
@@ -27,7 +31,7 @@ export abstract class HoldfastError extends Error {
   }
 }
 
-/** The lock was still held by somebody else when `waitTime` was over. */
+/** The lock was still held by somebody else, or what was waited for had not come, when `waitTime` was over. */
 export class WaitTimeoutError extends HoldfastError {
   readonly code = 'HOLDFAST_WAIT_TIMEOUT'
   /** The owner that was seen last, if one was seen. */
@@ -39,12 +43,14 @@ export class WaitTimeoutError extends HoldfastError {
   constructor(
     lock: string,
     waitTime: number,
-    seen: { readonly holder: string; readonly ttlMs: number } | undefined,
+    seen: { readonly holder: string; readonly ttlMs: number } | string | undefined,
   ) {
-    const who = seen === undefined ? '' : ` by ${seen.holder} (TTL ${String(seen.ttlMs)} ms)`
-    super(`Lock '${lock}' is still held${who} after waiting ${String(waitTime)} ms`, lock)
-    this.holder = seen?.holder
-    this.holderTtl = seen?.ttlMs
+    const holder = typeof seen === 'object' ? seen : undefined
+    const who = holder === undefined ? '' : ` by ${holder.holder} (TTL ${String(holder.ttlMs)} ms)`
+    const what = typeof seen === 'string' ? seen : `Lock '${lock}' is still held${who}`
+    super(`${what} after waiting ${String(waitTime)} ms`, lock)
+    this.holder = holder?.holder
+    this.holderTtl = holder?.ttlMs
   }
 }
 
@@ -101,13 +107,26 @@ const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
   unknown: 'it cannot be told whether it is still held',
 }
 
-/** The lease was released before: there is nothing to assert, extend or enter. */
+/** The lease was released before: there is nothing to assert, extend or enter. Or a permit is not out that was to be given back. */
 export class NotHeldError extends HoldfastError {
   readonly code = 'HOLDFAST_NOT_HELD'
 
   /** Made by Holdfast only. */
+  constructor(lock: string, what = `The lease of lock '${lock}' was released`) {
+    super(what, lock)
+  }
+}
+
+/** Nobody has set how many permits the semaphore has, so waiting for one would never end. Nothing was taken. */
+export class NotInitialisedError extends HoldfastError {
+  readonly code = 'HOLDFAST_NOT_INITIALISED'
+
+  /** Made by Holdfast only. */
   constructor(lock: string) {
-    super(`The lease of lock '${lock}' was released`, lock)
+    super(
+      `Semaphore '${lock}' has no number of permits: set it with trySet(), or give the option permits`,
+      lock,
+    )
   }
 }
 
@@ -121,6 +140,55 @@ export class SelfHeldError extends HoldfastError {
   }
 }
 
+/** What one member of a lock over several servers answered. */
+export interface MemberResult {
+  /** Its place in the list that was given. */
+  readonly member: number
+  /** `granted`: it agreed; `busy`: somebody else holds the lock there; `error`: it could not be asked, or did not answer in time. */
+  readonly outcome: 'granted' | 'busy' | 'error'
+  /** Who holds the lock there, when it is busy. */
+  readonly holder?: string | undefined
+  /** Why it did not answer. */
+  readonly error?: unknown
+}
+
+/** Too few members of a lock over several servers could be reached. What was taken is given back, or lost. */
+export class QuorumError extends HoldfastError {
+  readonly code = 'HOLDFAST_QUORUM'
+  /** What each member answered; `member` is its place in the list that was given. */
+  readonly members: readonly MemberResult[]
+
+  /** Made by Holdfast only. */
+  constructor(lock: string, quorum: number, members: readonly MemberResult[]) {
+    const failed = members.filter((result) => result.outcome === 'error')
+    const which = failed.map(({ member, error }) => `member ${String(member)}: ${reasonOf(error)}`)
+    super(
+      `Lock '${lock}' needs ${String(quorum)} of its members, but too few answered (${which.join('; ')})`,
+      lock,
+      failed[0]?.error,
+    )
+    this.members = members
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The caller's own scope reads, and asks to write: it would wait for itself, and two of its kind for each other. Nothing was sent. */
+export class UpgradeError extends HoldfastError {
+  readonly code = 'HOLDFAST_UPGRADE'
+
+  /** Made by Holdfast only. */
+  constructor(lock: string) {
+    super(
+      `Lock '${lock}' is held for reading by the caller's own scope, and cannot be taken for writing inside of it: ` +
+        'take the write lock first, or end the read',
+      lock,
+    )
+  }
+}
+
 /** Another kind of value, or somebody's data, is stored under the lock's name. It was not touched. */
 export class WrongTypeError extends HoldfastError {
   readonly code = 'HOLDFAST_WRONG_TYPE'
@@ -131,6 +199,25 @@ export class WrongTypeError extends HoldfastError {
   constructor(lock: string, key: string, expected: string) {
     super(`Key '${key}' does not hold ${expected}, but other data; it was not touched`, lock)
     this.key = key
+  }
+}
+
+/** A guarded store has seen a higher fencing token: the caller's lease is over, whatever it believes. Nothing was changed. */
+export class StaleTokenError extends HoldfastError {
+  readonly code = 'HOLDFAST_STALE_TOKEN'
+  /** What was to be read or written. */
+  readonly resource: string
+  /** The token that was refused. */
+  readonly token: number
+  /** The highest token that the store has seen. */
+  readonly floor: number
+
+  /** Made by Holdfast only. */
+  constructor(resource: string, token: number, floor: number) {
+    super(`The token ${String(token)} is stale: '${resource}' has seen ${String(floor)}`, undefined)
+    this.resource = resource
+    this.token = token
+    this.floor = floor
   }
 }
 

@@ -1,26 +1,49 @@
 import type { Clock } from './clock.js'
-import type { Engine } from './engine/engine.js'
+import type { Engine, Topic } from './engine/engine.js'
 import { MemoryEngine } from './engine/memory/memory-engine.js'
 import { MemoryStore, sharedStore } from './engine/memory/memory-store.js'
 import { connectTo } from './engine/redis/clients/connect.js'
 import { createPort, subscriberFrom } from './engine/redis/clients/detect.js'
 import type { ClientPort, SubscriberEvents, SubscriberPort } from './engine/redis/clients/port.js'
 import { RedisEngine } from './engine/redis/redis-engine.js'
-import { UnavailableError } from './errors.js'
+import { ClosedError, UnavailableError } from './errors.js'
+import { checkPolicy, exponentialBackoff } from './lease/backoff.js'
+import type { Lease } from './lease/lease.js'
 import { Runtime } from './lease/runtime.js'
 import type { Target } from './lease/target.js'
-import { HolderLock } from './locks/holder-lock.js'
+import { TokenLock, type FencedLock } from './locks/fenced-lock.js'
+import type { FairLock, FairLockOptions } from './locks/fair-lock.js'
+import { HolderLock, LeaseLock, type ExclusiveLock } from './locks/holder-lock.js'
 import type { Lock, LockOptions } from './locks/lock.js'
+import { MultiLockObject, type MultiLock } from './locks/multi-lock.js'
 import type { Mutex } from './locks/mutex.js'
+import { redOf, RedLockObject, type RedLock, type RedLockOptions } from './locks/red-lock.js'
+import type { ReadWriteLock } from './locks/read-write-lock.js'
+import type { SpinLock, SpinLockOptions } from './locks/spin-lock.js'
+import { CountedLatch, type CountDownLatch } from './synchronizers/count-down-latch.js'
+import {
+  LeasedSemaphore,
+  type PermitSemaphore,
+  type PermitSemaphoreOptions,
+} from './synchronizers/permit-semaphore.js'
+import { CountedSemaphore, type Semaphore, type SemaphoreOptions } from './synchronizers/semaphore.js'
 import {
   checkName,
   describe,
   duration,
   refuseUnknown,
   resolveHoldfastOptions,
+  wholeNumber,
   type HoldfastOptions,
   type ResolvedHoldfastOptions,
 } from './options.js'
+import {
+  resolveWatchKeys,
+  resolveWatchOptions,
+  type WatchKeys,
+  type WatchOptions,
+} from './watch/watch-options.js'
+import { DataWatch, type Watch } from './watch/watch.js'
 
 /** How to close. */
 export interface CloseOptions {
@@ -30,11 +53,11 @@ export interface CloseOptions {
 
 /** What a `Holdfast` has to do right now. */
 export interface HoldfastStats {
-  /** Owners that hold a lock. */
+  /** Owners that hold a lock, and handles of bare permits that were not given back. */
   readonly held: number
   /** Calls that have not got their lock yet. */
   readonly waiting: number
-  /** Locks with at least one waiting call. */
+  /** Locks, semaphores and latches with at least one waiting call. */
   readonly contests: number
   /** Releases under way. */
   readonly pending: number
@@ -49,7 +72,10 @@ interface Backing {
 }
 
 const LOCK_KEYS: ReadonlySet<string> = new Set<keyof LockOptions>(['reentrant'])
+const PERMIT_SEMAPHORE_KEYS: ReadonlySet<string> = new Set<keyof PermitSemaphoreOptions>(['permits'])
 const CLOSE_KEYS: ReadonlySet<string> = new Set<keyof CloseOptions>(['drain'])
+const SPIN_KEYS: ReadonlySet<string> = new Set<keyof SpinLockOptions>(['backoff'])
+const BACKOFF = exponentialBackoff()
 const DRAIN_MS = 10_000
 const ignore = (): void => undefined
 const DEAF: SubscriberEvents = { onMessage: ignore, onResync: ignore, onDown: ignore }
@@ -109,16 +135,105 @@ export class Holdfast implements AsyncDisposable {
 
   /** The re-entrant lock of this name. Cheap; make it anew as often as you like. @throws TypeError or RangeError for a bad name or option */
   lock(name: string, options: LockOptions = {}): Lock {
-    refuseUnknown(options, LOCK_KEYS, 'lock options')
-    const { reentrant = true } = options
-    if (typeof reentrant !== 'boolean')
-      throw new TypeError(`reentrant must be a boolean, but is ${describe(reentrant)}`)
+    const reentrant = reentrantOption(options, 'lock options')
     return new HolderLock(this.#runtime, this.#target('lock', name), reentrant)
+  }
+
+  /** The lock of this name that serves its waiters in the order of their coming. @throws TypeError or RangeError for a bad name or option */
+  fairLock(name: string, options: FairLockOptions = {}): FairLock {
+    const reentrant = reentrantOption(options, 'fair lock options')
+    return new HolderLock(this.#runtime, this.#target('fair', name), reentrant)
+  }
+
+  /** The lock of this name whose leases carry a fencing token. @throws TypeError or RangeError for a bad name */
+  fencedLock(name: string): FencedLock {
+    return new TokenLock(this.#runtime, this.#target('fenced', name))
+  }
+
+  /** The lock of this name that is waited for by trying again. @throws TypeError or RangeError for a bad name or option */
+  spinLock(name: string, options: SpinLockOptions = {}): SpinLock {
+    refuseUnknown(options, SPIN_KEYS, 'spin lock options')
+    const backoff = options.backoff === undefined ? BACKOFF : checkPolicy(options.backoff)
+    const target = this.#target('spin', name)
+    return new LeaseLock<Lease>(this.#runtime, {
+      target,
+      reentrant: true,
+      backoff,
+      present: (lease) => lease,
+    })
+  }
+
+  /** The read/write lock of this name. @throws TypeError or RangeError for a bad name */
+  readWriteLock(name: string): ReadWriteLock {
+    const read = new HolderLock(this.#runtime, this.#target('read', name), true)
+    const write = new HolderLock(this.#runtime, this.#target('write', name), true)
+    return { name, read, write }
   }
 
   /** The plain lock of this name. @throws TypeError or RangeError for a bad name */
   mutex(name: string): Mutex {
     return new HolderLock(this.#runtime, this.#target('mutex', name), false)
+  }
+
+  /**
+   * Several locks as one, all or none: of any kinds, of this and of other Holdfasts. One that is given twice is taken
+   * once. @throws TypeError for what is no lock; RangeError for none, and for two kinds of lock under one name
+   */
+  multiLock(locks: readonly ExclusiveLock[]): MultiLock {
+    return new MultiLockObject(this.#runtime, locks)
+  }
+
+  /**
+   * One lock over several independent servers, held by whoever has a majority of them: three or five. The members are
+   * those that are given, whichever Holdfast is asked.
+   * @throws TypeError for what is no Holdfast, and for a bad name or option; RangeError for none, and for one given twice
+   */
+  redLock(name: string, members: readonly Holdfast[], options: RedLockOptions = {}): RedLock {
+    if (!Array.isArray(members))
+      throw new TypeError(`members must be an array of Holdfasts, but is ${describe(members)}`)
+    if (members.length === 0) throw new RangeError('members must not be empty')
+    if (new Set(members).size < members.length)
+      throw new RangeError('members must be different Holdfasts, each on a server of its own')
+    const places = members.map((member: unknown, i) => {
+      if (typeof member !== 'object' || member === null || !(#runtime in member))
+        throw new TypeError(`members must hold Holdfasts, but one of them is ${describe(member)}`)
+      const target = member.#target('lock', name)
+      const title = members.length === 1 ? name : `${name} (member ${String(i)})`
+      return { runtime: member.#runtime, target: { ...target, title } }
+    })
+    return new RedLockObject(this.#runtime, redOf(name, places, options))
+  }
+
+  /** The semaphore of this name: a bare number of permits. @throws TypeError or RangeError for a bad name or option */
+  semaphore(name: string, options: SemaphoreOptions = {}): Semaphore {
+    return new CountedSemaphore(this.#runtime, this.#named(name), options)
+  }
+
+  /** The count-down latch of this name. @throws TypeError or RangeError for a bad name */
+  countDownLatch(name: string): CountDownLatch {
+    return new CountedLatch(this.#runtime, this.#named(name, 'latch'))
+  }
+
+  /** The semaphore of this name whose permits have ids and leases. @throws TypeError or RangeError for a bad name or option */
+  permitSemaphore(name: string, options: PermitSemaphoreOptions = {}): PermitSemaphore {
+    refuseUnknown(options, PERMIT_SEMAPHORE_KEYS, 'permit semaphore options')
+    const total = options.permits === undefined ? undefined : wholeNumber(options.permits, 'permits')
+    return new LeasedSemaphore(this.#runtime, { ...this.#target('permits', name), total })
+  }
+
+  /**
+   * Watches data: a key, several, or all that fit a pattern, whoever writes them. Starts at once. Keys are what your
+   * client calls them: a prefix of the client applies, `keyPrefix` and `nameMapper` do not.
+   * @throws TypeError or RangeError for bad keys, pattern or options, and for a pattern on a cluster; ClosedError
+   */
+  watch(keys: WatchKeys, options?: WatchOptions): Watch {
+    const resolved = resolveWatchOptions(options)
+    const what = resolveWatchKeys(keys)
+    if (typeof what === 'string') this.#backing.engine.checkPattern(what)
+    const { under } = resolved
+    const lockName = under === undefined ? undefined : this.#target('lock', under.name).name
+    if (this.#runtime.closing) throw new ClosedError()
+    return new DataWatch(this.#runtime, { keys: what, options: resolved, lockName })
   }
 
   /** What there is to do right now; everything is 0 when idle. */
@@ -144,12 +259,23 @@ export class Holdfast implements AsyncDisposable {
   }
 
   #target(family: Target['family'], title: string): Target {
+    return { family, ...this.#named(title) }
+  }
+
+  #named(title: string, family?: Topic['family']): { readonly name: string; readonly title: string } {
     const { engine } = this.#backing
     const mapped = this.#settings.nameMapper(checkName(title))
     const name = engine.keyPrefix + this.#settings.keyPrefix + checkName(mapped)
-    engine.checkName(name)
-    return { family, name, title }
+    engine.checkName(name, family)
+    return { name, title }
   }
+}
+
+function reentrantOption(options: LockOptions, what: string): boolean {
+  refuseUnknown(options, LOCK_KEYS, what)
+  const { reentrant = true } = options
+  if (typeof reentrant === 'boolean') return reentrant
+  throw new TypeError(`reentrant must be a boolean, but is ${describe(reentrant)}`)
 }
 
 /** Carries an engine through the public constructor. */

@@ -16,6 +16,8 @@ export interface HoldfastOptions {
   readonly nameMapper?: ((name: string) => string) | undefined
   /** The TTL of leases without `leaseTime`; they are renewed every third of it. 30…2^53−1. @defaultValue 30 000 */
   readonly lockWatchdogTimeout?: number | undefined
+  /** How long a fair lock keeps the place of a waiter without `waitTime` that died; Redisson's default. 1…2^53−1. @defaultValue 300 000 */
+  readonly fairLockWaitTimeout?: number | undefined
   /** Bounds every single command to the server. 1…2^53−1. @defaultValue 3 000 */
   readonly commandTimeout?: number | undefined
   /** How long a call without `waitTime` tries to reach the server before it fails, at most one `commandTimeout` longer. 0…∞. @defaultValue 10 000 */
@@ -58,11 +60,22 @@ export interface AcquireOptions {
   readonly pollInterval?: number | undefined
 }
 
+/** How to wait, for what has no lease. All times are milliseconds; fractions are rounded up. */
+export interface WaitOptions {
+  /** How long to wait: 0 one attempt, `Infinity` until `signal` aborts. @defaultValue `Infinity`; 0 for what begins with `try` */
+  readonly waitTime?: number | undefined
+  /** Ends the waiting. The call rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** The longest pause between two looks of a waiter. 1…2^53−1. @defaultValue 5 000 */
+  readonly pollInterval?: number | undefined
+}
+
 /** Settings with everything filled in. */
 export interface ResolvedHoldfastOptions {
   readonly keyPrefix: string
   readonly nameMapper: (name: string) => string
   readonly lockWatchdogTimeout: number
+  readonly fairLockWaitTimeout: number
   readonly commandTimeout: number
   readonly unavailableAfter: number
   readonly maxHold: number
@@ -85,6 +98,13 @@ export interface ResolvedAcquireOptions {
   readonly pollMs: number | undefined
 }
 
+/** Wait options, checked. */
+export interface ResolvedWaitOptions {
+  readonly waitTimeMs: number
+  readonly signal: AbortSignal | undefined
+  readonly pollMs: number | undefined
+}
+
 interface Range {
   readonly min: number
   readonly max: number
@@ -98,6 +118,7 @@ const HOLDFAST_KEYS: ReadonlySet<string> = new Set<keyof HoldfastOptions>([
   'keyPrefix',
   'nameMapper',
   'lockWatchdogTimeout',
+  'fairLockWaitTimeout',
   'commandTimeout',
   'unavailableAfter',
   'maxHold',
@@ -117,6 +138,8 @@ const ACQUIRE_KEYS: ReadonlySet<string> = new Set<keyof AcquireOptions>([
   'pollInterval',
 ])
 
+const WAIT_KEYS: ReadonlySet<string> = new Set<keyof WaitOptions>(['waitTime', 'signal', 'pollInterval'])
+
 const DEFAULTS_KEYS: ReadonlySet<string> = new Set(['waitTime', 'leaseTime'])
 
 /** Checks the settings of a `Holdfast` and fills in the defaults. @throws TypeError or RangeError naming the option */
@@ -129,6 +152,7 @@ export function resolveHoldfastOptions(options: HoldfastOptions = {}): ResolvedH
     nameMapper: options.nameMapper === undefined ? identity : callable(options.nameMapper, 'nameMapper'),
     lockWatchdogTimeout:
       duration(options.lockWatchdogTimeout, 'lockWatchdogTimeout', { min: 30, max: LONGEST }) ?? 30_000,
+    fairLockWaitTimeout: duration(options.fairLockWaitTimeout, 'fairLockWaitTimeout', FROM_ONE) ?? 300_000,
     commandTimeout: duration(options.commandTimeout, 'commandTimeout', FROM_ONE) ?? 3_000,
     unavailableAfter: duration(options.unavailableAfter, 'unavailableAfter', TO_INFINITY) ?? 10_000,
     maxHold: duration(options.maxHold, 'maxHold', { min: 1, max: Infinity }) ?? Infinity,
@@ -201,6 +225,32 @@ function plainTry(settings: ResolvedHoldfastOptions): ResolvedAcquireOptions {
 
 function plainAcquire(settings: ResolvedHoldfastOptions): ResolvedAcquireOptions {
   return plainOptions(settings).long
+}
+
+/** Checks the options of a call that waits, and fills in the defaults. @throws TypeError or RangeError naming the option */
+export function resolveWaitOptions(
+  given: WaitOptions | undefined,
+  settings: ResolvedHoldfastOptions,
+  trying: boolean,
+): ResolvedWaitOptions {
+  const options = given ?? {}
+  refuseUnknown(options, WAIT_KEYS, 'wait options')
+  const { waitTime, signal, pollInterval } = options
+  return {
+    waitTimeMs: duration(waitTime, 'waitTime', TO_INFINITY) ?? (trying ? 0 : (settings.waitTime ?? Infinity)),
+    signal: signal === undefined ? undefined : abortSignal(signal),
+    pollMs: duration(pollInterval, 'pollInterval', FROM_ONE),
+  }
+}
+
+/** Checks a number of things. @throws TypeError or RangeError naming the option, the bounds and the value */
+export function wholeNumber(value: unknown, option: string, min = 1): number {
+  if (typeof value !== 'number' || Number.isNaN(value))
+    throw new TypeError(`${option} must be a number, but is ${describe(value)}`)
+  if (Number.isSafeInteger(value) && value >= min) return value
+  throw new RangeError(
+    `${option} must be a whole number from ${String(min)} to ${String(LONGEST)}, but is ${String(value)}`,
+  )
 }
 
 /** Checks a lock's name. @throws TypeError or RangeError */
@@ -285,7 +335,8 @@ function clockOption(value: unknown): Clock {
   throw new TypeError(`clock must be a Clock, but is ${describe(value)}`)
 }
 
-function abortSignal(value: unknown): AbortSignal {
+/** Checks a signal. @throws TypeError */
+export function abortSignal(value: unknown): AbortSignal {
   // By shape: test environments bring classes of their own.
   const shape = value as Partial<AbortSignal> | null
   if (

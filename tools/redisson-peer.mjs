@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 
 export const REDISSON_VERSIONS = ['4.7.0', '3.52.0', '3.18.0']
 
@@ -59,7 +60,7 @@ function build(version, folder, { env, maven }) {
   const work = mkdtempSync(join(cacheFolder(env), '.build-'))
   try {
     const settings = [`-Dredisson.version=${version}`, `-Dpeer.folder=${work}`]
-    const args = ['-B', '-q', '-f', join(project, 'pom.xml'), ...settings, 'compile']
+    const args = ['-B', '-q', '-Dstyle.color=never', '-f', join(project, 'pom.xml'), ...settings, 'compile']
     const { status, stdout, stderr, error } = spawnSync(maven, args, { encoding: 'utf8', timeout: BUILD_MS })
     if (status !== 0) throw failure(version, error?.message ?? `${stdout}\n${stderr}`)
     publish(work, folder)
@@ -68,7 +69,8 @@ function build(version, folder, { env, maven }) {
   }
 }
 
-function failure(version, output) {
+function failure(version, printed) {
+  const output = stripVTControlCharacters(printed)
   const lines = output.split('\n').filter((line) => line.includes('ERROR'))
   const cause = (lines[0] ?? output).replace(/\[ERROR\]/, '').trim()
   if (NOT_TO_BE_HAD.test(output) || /ETIMEDOUT/.test(output))

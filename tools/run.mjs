@@ -11,6 +11,7 @@ const commands = {
   bench: { run: ['bench/run.ts'], needsServer: (args) => !bringsOwnServer(args), needsBuild: true },
   safety: { run: ['test/safety/run.ts'], needsServer: (args) => !asksForHelp(args) },
   examples: { run: ['tools/examples.mjs'], needsServer: () => true },
+  interop: { run: ['tools/test.mjs', '--interop'], needsServer: () => true },
   test: { run: ['tools/test.mjs'], needsServer: () => true },
 }
 

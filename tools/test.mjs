@@ -1,13 +1,21 @@
 // `npm test`: every kind of test in turn, what was left out, and the sum as the last line.
+// With `--interop`: the tests with Redisson itself, in all versions and at length.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ensurePostgres } from './postgres.mjs'
+import { ensureRedissonPeer, PeerMissing, REDISSON_VERSIONS } from './redisson-peer.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const counts = { passed: 0, failed: 0, skipped: 0 }
+/** What this run could not show, each with its reason; counted as skipped. */
+const missing = []
+const INTEROP_FILES = ['redisson-4', 'redisson-3', 'redisson-3-18'].map(
+  (name) => `test/interop/${name}.test.ts`,
+)
 
 function node(args) {
   const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
@@ -48,7 +56,33 @@ function count(report, code) {
   if (code !== 0 && counts.failed === before) counts.failed += 1
 }
 
-/** What this run cannot show, each with its reason; counted as skipped. */
+/** The tests with Redisson itself, where it can be had. */
+async function interop(versions) {
+  const files = versions.map((version) => INTEROP_FILES[REDISSON_VERSIONS.indexOf(version)])
+  try {
+    for (const version of versions) ensureRedissonPeer(version)
+  } catch (error) {
+    console.log(`\n== Redisson ${versions.join(', ')}: ${error.message}`)
+    if (error instanceof PeerMissing) missing.push(`Java's Redisson itself (${error.message})`)
+    else counts.failed += 1
+    return
+  }
+  await vitest(`Redisson ${versions.join(', ')}`, ['--project', 'interop', ...files])
+}
+
+/** The guard for SQL, where a PostgreSQL can be had. */
+async function postgres() {
+  try {
+    process.env.HOLDFAST_POSTGRES = await ensurePostgres()
+  } catch (error) {
+    console.log(`\n== PostgreSQL: ${error.message}`)
+    missing.push(`the guard for SQL on a real PostgreSQL (${error.message})`)
+    return
+  }
+  await vitest('PostgreSQL', ['--project', 'postgres'])
+}
+
+/** What no run like this one can show. */
 function leftOut() {
   const server = spawnSync(process.env.HOLDFAST_REDIS_SERVER, ['--version'], { encoding: 'utf8' })
   const version = /v=(\S+)/.exec(server.stdout)?.[1] ?? 'of unknown version'
@@ -56,10 +90,9 @@ function leftOut() {
     `other server versions (this run used redis-server ${version})`,
     `other Node versions (this run used ${process.version})`,
   ]
-  if (!existsSync(join(root, 'test/interop/java'))) {
-    parts.push("locks shared with Java's Redisson itself (not part of this version)")
-  }
-  return parts
+  if (!missing.some((part) => part.includes('Redisson')))
+    parts.push(`other Redisson versions (this run used ${REDISSON_VERSIONS[0]}; all: npm run test:interop)`)
+  return [...missing, ...parts]
 }
 
 async function everything() {
@@ -67,6 +100,8 @@ async function everything() {
   const built = await step('build', ['tools/build.mjs', '--if-stale'])
   await vitest('tests', ['--project', 'holdfast'])
   if (built) await vitest('package', ['--project', 'package'])
+  await postgres()
+  await interop(REDISSON_VERSIONS.slice(0, 1))
   await step('examples', ['--import', 'tsx', 'tools/examples.mjs'])
   if (existsSync(join(root, 'test/safety/run.ts'))) {
     await step('safety run, short form', ['--import', 'tsx', 'test/safety/run.ts', '--short'])
@@ -79,10 +114,17 @@ if (args.length === 0) {
   const parts = leftOut()
   counts.skipped += parts.length
   console.log(`\n${parts.map((part) => `left out: ${part}`).join('\n')}`)
+} else if (args[0] === '--interop') {
+  process.env.HOLDFAST_INTEROP = 'full'
+  await interop(REDISSON_VERSIONS)
+  counts.skipped += missing.length
+  // Nothing of what was asked for.
+  if (missing.length > 0) process.exitCode = 1
+  console.log(`\n${missing.map((part) => `left out: ${part}\n`).join('')}left out: all other tests`)
 } else {
   await vitest('tests', args)
   console.log('\nleft out: everything that the arguments did not select')
 }
 const sum = `${counts.passed} passed, ${counts.failed} failed`
 console.log(counts.skipped === 0 ? sum : `${sum}, ${counts.skipped} skipped`)
-process.exitCode = counts.failed === 0 ? 0 : 1
+if (counts.failed > 0) process.exitCode = 1

@@ -64,7 +64,7 @@ export class EngineError extends Error {
 
 /** The object whose waiters a wake-up is meant for; the families are those of the channels. */
 export interface Topic {
-  readonly family: 'lock' | 'mutex'
+  readonly family: 'lock' | 'mutex' | 'read-write' | 'semaphore' | 'latch'
   readonly name: string
   /** The waiter, where each has a channel of its own. */
   readonly owner?: string
@@ -85,6 +85,23 @@ export interface Subscription {
   close(): void
 }
 
+/** Keys whose writes are of interest: one, or all that fit a pattern in Redis' glob syntax. */
+export interface DataTopic {
+  readonly kind: 'key' | 'pattern'
+  /** The full key. */
+  readonly name: string
+}
+
+/** Something was done to a key: a hint to look at it, that may be lost, doubled or late. */
+export interface News {
+  readonly key: string
+  /** The server's word for it: `set`, `del`, `expired` … */
+  readonly event: string
+}
+
+/** Hears of writes. `resync`: some may have been missed; `down`: nothing is told until the next `resync`. */
+export type DataListener = (news: News | 'resync' | 'down') => void
+
 /** Where the state of locks lives. */
 export interface Engine {
   /** For messages, e.g. `memory`, `redis (ioredis)`. */
@@ -95,10 +112,14 @@ export interface Engine {
   execute<O extends Operation>(operation: O, passage: Passage): Promise<ReplyOf<O>>
   /** Listens for wake-ups. */
   subscribe(topic: Topic, listener: (hint: Hint) => void): Subscription
+  /** Listens for writes of data, by whomever. */
+  listenTo(topic: DataTopic, listener: DataListener): Subscription
   /** Holds with equal keys may share one renewal. */
   batchKey(name: string): string
   /** Refuses a name that cannot be safe on this engine, by throwing; without I/O. */
-  checkName(name: string): void
+  checkName(name: string, family?: Topic['family']): void
+  /** Refuses a pattern that cannot be looked for on this engine, by throwing; without I/O. */
+  checkPattern(pattern: string): void
   /** Closes what the engine itself opened. Never rejects. */
   close(): Promise<void>
 }

@@ -2,14 +2,24 @@ import { events } from '../diagnostics.js'
 import { ClosedError, SelfHeldError } from '../errors.js'
 import type { ResolvedAcquireOptions } from '../options.js'
 import { failure, leaseMsOf } from './attempt.js'
-import { Busy, Call } from './call.js'
+import { Pauses, type BackoffPolicy } from './backoff.js'
+import { Busy, Call, type Wait } from './call.js'
 import { HeldLease } from './lease.js'
+import { undo } from './line.js'
 import { enterNested } from './nested.js'
+import { acrossSides, downgrade, READING, SIDES, waitToRead } from './read-write.js'
 import type { Runtime } from './runtime.js'
 import type { ScopeNode } from './scope.js'
-import { sameLock, type Target } from './target.js'
-import { attemptOnce, EXCLUSIVE, waitInLine } from './wait.js'
+import { kindOf, sameLock, type Target } from './target.js'
+import { attemptOnce, EXCLUSIVE, SHARED, waitInLine, waitTogether } from './wait.js'
 import { watchSelfWait } from './self-wait.js'
+
+/** What a call has of the one that it is a part of. */
+export interface Part {
+  readonly whole: Wait
+  /** The owner of the first attempt: the same for all parts. */
+  readonly owner: string
+}
 
 /** What to acquire, and for whom. */
 export interface Request {
@@ -17,6 +27,12 @@ export interface Request {
   readonly options: ResolvedAcquireOptions
   /** Re-entering is allowed (a re-entrant lock). */
   readonly reentrant: boolean
+  /** How the object's waiters pace their attempts, where nobody tells them of a release. */
+  readonly backoff?: BackoffPolicy | undefined
+  /** The owner of the first attempt, where that says how much is taken. */
+  readonly owner?: string | undefined
+  /** It is a part of another call. */
+  readonly part?: Part | undefined
   /** The path of the calling code before this call. */
   readonly from: ScopeNode | undefined
   /** The note of a bare acquire in that path. */
@@ -36,9 +52,14 @@ export function acquire<R>(
   if (options.signal?.aborted === true) throw options.signal.reason
   const parent = enclosing(runtime, request)
   if (runtime.closing && parent === undefined) throw new ClosedError(target.title)
-  if (events.start.hasSubscribers) events.start.publish({ lock: target.title, waitTime: options.waitTimeMs })
-  const call = new Call(target, options, { clock: runtime.clock, owner: runtime.newOwner() })
+  const { part } = request
+  if (part === undefined && events.start.hasSubscribers)
+    events.start.publish({ lock: target.title, waitTime: options.waitTimeMs })
+  const owner = part?.owner ?? request.owner ?? runtime.newOwner()
+  const call = new Call(target, options, { clock: runtime.clock, owner })
   call.nested = parent !== undefined
+  call.whole = part?.whole
+  if (request.backoff !== undefined) call.pauses = new Pauses(request.backoff)
   runtime.begin(call)
   const competing = parent === undefined ? compete(runtime, call, request) : reenter(runtime, call, request)
   return competing.then(
@@ -56,17 +77,25 @@ export function acquire<R>(
 
 function finish(runtime: Runtime, call: Call): void {
   runtime.finish(call)
-  if (call.unsure) runtime.compensations.acquire(call.target, call.owner, leaseMsOf(runtime, call))
+  if (call.unsure || call.queued)
+    undo(runtime, call, { leaseMs: leaseMsOf(runtime, call), sure: !call.unsure })
 }
 
 /** The lease that the call re-enters. */
 function enclosing(runtime: Runtime, { target, options, reentrant }: Request): HeldLease | undefined {
   const { within } = options
+  if (kindOf(target).shared !== undefined) return undefined
   if (within !== undefined) return explicitParent(runtime, { target, reentrant }, within)
   const lease = runtime.scope.find(target)
   if (lease === undefined) return undefined
   if (!reentrant) throw new SelfHeldError(target.title, 'this kind of lock does not re-enter')
-  return lease
+  return entered(runtime, target, lease)
+}
+
+/** The sides of a read/write lock are one lock, but not one lease. */
+function entered(runtime: Runtime, target: Target, lease: HeldLease): HeldLease {
+  const across = SIDES[target.family] !== undefined && lease.tenure.target.family !== target.family
+  return across ? acrossSides(runtime, target, lease) : lease
 }
 
 function explicitParent(
@@ -80,14 +109,16 @@ function explicitParent(
   if (!sameLock(within.tenure.target, target))
     throw new TypeError(`within must be a lease of lock '${target.title}', but is one of '${within.lock}'`)
   within.assertLive()
-  return within
+  return entered(runtime, target, within)
 }
 
 /** Enters the lease that the caller is inside of; if it ends meanwhile, the next one outside, and at last competes. */
 async function reenter(runtime: Runtime, call: Call, request: Request): Promise<HeldLease | Busy> {
   for (let parent = enclosing(runtime, request); parent !== undefined; parent = enclosing(runtime, request)) {
-    const entered = await enterNested(runtime, call, parent)
-    if (entered !== 'closed') return entered
+    const beside = parent.tenure.target.family === 'write' && call.target.family === 'read'
+    const result = await (beside ? downgrade : enterNested)(runtime, call, parent)
+    if (result !== 'closed') return result
+    if (beside) break
   }
   call.nested = false
   if (runtime.closing) throw new ClosedError(call.target.title)
@@ -95,18 +126,21 @@ async function reenter(runtime: Runtime, call: Call, request: Request): Promise<
 }
 
 function compete(runtime: Runtime, call: Call, { from }: Request): Promise<HeldLease | Busy> {
-  if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call, EXCLUSIVE)
-  if (from === undefined) return waitInLine(runtime, call, EXCLUSIVE)
-  const stopWatching = watchSelfWait(runtime, call, from)
-  return stopWatching === undefined
-    ? waitInLine(runtime, call, EXCLUSIVE)
-    : waitInLine(runtime, call, EXCLUSIVE).finally(stopWatching)
+  const attempting = SIDES[call.target.family] ?? EXCLUSIVE
+  // Whoever reads already must not be held back for a writer that waits for that read.
+  if (attempting === READING && from !== undefined)
+    call.letIn = runtime.scope.bareHolder(call.target, from, ({ family }) => family === 'read') !== undefined
+  if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call, attempting)
+  if (kindOf(call.target).shared !== undefined) return waitTogether(runtime, call, SHARED)
+  const stopWatching = from === undefined ? undefined : watchSelfWait(runtime, call, from)
+  const waiting = attempting === READING ? waitToRead(runtime, call) : waitInLine(runtime, call, attempting)
+  return stopWatching === undefined ? waiting : waiting.finally(stopWatching)
 }
 
 /** Hands the result over, unless the caller aborted in the same tick: then the lock is given back. */
 function settle(call: Call, result: HeldLease | Busy): HeldLease | Busy {
   if (result instanceof Busy) {
-    if (events.timeout.hasSubscribers)
+    if (call.whole === undefined && events.timeout.hasSubscribers)
       events.timeout.publish({ lock: call.target.title, waited: call.waitedMs })
     return result
   }
@@ -114,7 +148,7 @@ function settle(call: Call, result: HeldLease | Busy): HeldLease | Busy {
     void result.release()
     throw failure(call, call.reason)
   }
-  if (events.granted.hasSubscribers) {
+  if (call.whole === undefined && events.granted.hasSubscribers) {
     const { owner, members } = result.tenure
     events.granted.publish({
       lock: call.target.title,
@@ -127,6 +161,7 @@ function settle(call: Call, result: HeldLease | Busy): HeldLease | Busy {
 }
 
 function report(call: Call, error: unknown): unknown {
+  if (call.whole !== undefined) return error
   const { title: lock } = call.target
   const waited = call.waitedMs
   if (call.fired) {

@@ -1,11 +1,14 @@
 import { EngineError, newPassage, type Passage } from '../engine/engine.js'
-import type { AcquireReply } from '../engine/operations.js'
-import { Busy, type Call } from './call.js'
+import type { ReplyOf } from '../engine/operations.js'
+import { NotInitialisedError } from '../errors.js'
+import { Busy, type Call, type Rhythm } from './call.js'
 import { maybeApplied, unavailable } from './commands.js'
-import { HeldLease } from './lease.js'
-import { wrongType } from './look.js'
+import { makeLease } from './fenced-lease.js'
+import type { HeldLease } from './lease.js'
+import { busyInLine, placeMs, undo } from './line.js'
+import { wrongToken, wrongType } from './look.js'
 import type { Runtime } from './runtime.js'
-import { kindOf } from './target.js'
+import { kindOf, type AcquireOperation } from './target.js'
 import { Tenure, wallOffset } from './tenure.js'
 
 /** Sends the acquire once. `void`: granted, but with no validity left; given back. */
@@ -15,7 +18,9 @@ export function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy 
   const wallOffsetMs = wallOffset(clock)
   const ttlMs = leaseMsOf(runtime, call)
   const deadlineMs = call.attemptDeadline(commands.timeoutMs)
-  const operation = kindOf(call.target).acquire(call.target, call.owner, { count: 1, leaseMs: ttlMs })
+  const line = { waitMs: placeMs(runtime, call), join: call.options.waitTimeMs > 0 }
+  const terms = { count: 1, leaseMs: ttlMs, line, writer: call.writer }
+  const operation = kindOf(call.target).acquire(call.target, call.owner, terms)
   return commands.send(operation, passage, { deadlineMs, keepAlive: true, interrupt: call }).then(
     (reply) => answered(runtime, call, { reply, passage, wallOffsetMs, ttlMs }),
     (error: unknown) => {
@@ -32,7 +37,7 @@ function strange(error: unknown): EngineError {
 }
 
 interface Answer {
-  readonly reply: AcquireReply
+  readonly reply: ReplyOf<AcquireOperation>
   readonly passage: Passage
   readonly wallOffsetMs: number
   readonly ttlMs: number
@@ -42,16 +47,33 @@ function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Bus
   const { reply, passage, wallOffsetMs, ttlMs } = answer
   switch (reply.outcome) {
     case 'granted': {
+      if ('left' in reply) call.room = reply
       // Attempts that were surely answered leave no copy behind; any other may.
       const once = passage.once && !call.unsure
-      return granted(runtime, call, { sentAtMs: passage.firstSentAtMs, wallOffsetMs, ttlMs, once })
+      return granted(runtime, call, {
+        sentAtMs: passage.firstSentAtMs,
+        wallOffsetMs,
+        ttlMs,
+        once,
+        token: tokenOf(reply),
+      })
     }
     case 'busy':
       // Another copy of the attempt may still be on its way over an old link.
       if (!passage.once) call.unsure = true
-      return new Busy(reply)
+      return 'holder' in reply
+        ? new Busy(reply.holder === '' ? undefined : reply)
+        : new Busy(undefined, untilExpiry(reply.ttlMs))
+    case 'queued':
+      if (!passage.once) call.unsure = true
+      call.queued = true
+      return busyInLine(reply, call, placeMs(runtime, call))
     case 'foreign':
       throw wrongType(call.target)
+    case 'uninitialised':
+      throw new NotInitialisedError(call.target.title)
+    case 'badToken':
+      throw wrongToken(call.target, reply.key)
     default:
       // Only an owner that was ended before is refused; the next attempt has a new one.
       renewOwner(runtime, call)
@@ -59,14 +81,27 @@ function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Bus
   }
 }
 
-interface Grant {
+/** Until a permit expires, unless one is released before. */
+function untilExpiry(ttlMs: number): Rhythm {
+  return { untilMs: ttlMs, floorMs: 5, capMs: 5_000 }
+}
+
+/** The fencing token of a grant; 0: it has none. */
+export function tokenOf(reply: Extract<ReplyOf<AcquireOperation>, { readonly outcome: 'granted' }>): number {
+  return 'token' in reply ? reply.token : 0
+}
+
+/** A granted attempt. */
+export interface Grant {
   readonly sentAtMs: number
   readonly wallOffsetMs: number
   readonly ttlMs: number
   readonly once: boolean
+  readonly token: number
 }
 
-function granted(runtime: Runtime, call: Call, grant: Grant): HeldLease | 'void' {
+/** Makes the lease of a grant, unless it has no validity left: then it is given back. */
+export function granted(runtime: Runtime, call: Call, grant: Grant): HeldLease | 'void' {
   const { clock, settings, watchdog } = runtime
   const { target, owner, options } = call
   const tenure = new Tenure({
@@ -75,26 +110,30 @@ function granted(runtime: Runtime, call: Call, grant: Grant): HeldLease | 'void'
     once: grant.once,
     clock,
     drift: settings.clockDrift,
+    trustMs: kindOf(target).reading === true ? settings.lockWatchdogTimeout : Infinity,
     confirmation: grant,
     onEnd: (ended) => {
       watchdog.forget(ended)
     },
   })
   if (tenure.doubtful || clock.now() >= tenure.deadlineMs) {
-    runtime.compensations.acquire(target, owner, grant.ttlMs)
+    undo(runtime, call, { leaseMs: grant.ttlMs, sure: false })
     renewOwner(runtime, call)
     return 'void'
   }
+  tenure.token = grant.token
   // From here on the lease is responsible for the owner.
   call.unsure = false
+  call.queued = false
   const watched = options.leaseMs === undefined
-  return new HeldLease(runtime, { target, tenure, watched, maxHoldMs: options.maxHoldMs })
+  return makeLease(runtime, { target, tenure, watched, maxHoldMs: options.maxHoldMs })
 }
 
 /** The old owner is dead: its release was sent, or will be. */
-function renewOwner(runtime: Runtime, call: Call): void {
-  call.owner = runtime.newOwner()
+export function renewOwner(runtime: Runtime, call: Call): void {
+  call.owner = kindOf(call.target).shared?.newOwner(call.owner) ?? runtime.newOwner()
   call.unsure = false
+  call.queued = false
 }
 
 /** The TTL that a grant of this call has. */

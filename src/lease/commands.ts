@@ -38,7 +38,7 @@ export class Commands {
    * was sent stands in `passage`.
    */
   send<O extends Operation>(operation: O, passage: Passage, terms: CommandTerms): Promise<ReplyOf<O>> {
-    return new Promise((resolve, reject) => {
+    return new Promise<ReplyOf<O>>((resolve, reject) => {
       const command = new Command<ReplyOf<O>>(this, { passage, terms, resolve, reject })
       // An interrupt that was there before is told at once.
       if (passage.abandoned) return
@@ -54,14 +54,15 @@ export class Commands {
   }
 
   /**
-   * Sends an operation that may be repeated freely until it is answered, within one command time-out.
+   * Sends an operation that may be repeated freely until it is answered, within one command time-out. `passage`: of
+   * all repetitions together, for those who have to know whether there were some.
    * @throws UnavailableError
    */
-  async ask<O extends Operation>(operation: O, lock: string): Promise<ReplyOf<O>> {
+  async ask<O extends Operation>(operation: O, lock: string, passage?: Passage): Promise<ReplyOf<O>> {
     const deadlineMs = this.clock.now() + this.timeoutMs
     for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
       try {
-        return await this.send(operation, newPassage(), { deadlineMs, keepAlive: true })
+        return await this.send(operation, passage ?? newPassage(), { deadlineMs, keepAlive: true })
       } catch (error) {
         if (!worthRetrying(error) || this.clock.now() + pauseMs >= deadlineMs) throw unavailable(error, lock)
       }
@@ -163,10 +164,10 @@ export function maybeApplied(error: unknown): boolean {
 }
 
 /** The error that a caller sees when the engine did not serve. */
-export function unavailable(error: unknown, lock: string): UnavailableError {
+export function unavailable(error: unknown, lock: string, what = 'Lock'): UnavailableError {
   const outcome = maybeApplied(error) ? 'unknown' : 'not-applied'
   const why = error instanceof Error ? error.message : String(error)
-  return new UnavailableError(`Lock '${lock}': ${why}`, lock, { outcome, cause: causeOf(error) })
+  return new UnavailableError(`${what} '${lock}': ${why}`, lock, { outcome, cause: causeOf(error) })
 }
 
 function causeOf(error: unknown): unknown {

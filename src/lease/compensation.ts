@@ -38,12 +38,29 @@ export class Compensations {
     this.#start(() => operation, leaseMs + ENTOMB_MS)
   }
 
+  /** Ends an owner that gave up waiting, in the queue and wherever else it may be. */
+  abandon(operation: Operation, forMs: number): void {
+    this.#start(() => operation, forMs)
+  }
+
   /** Goes on with a release that got no answer, until the key must have expired by itself. */
   release(tenure: Tenure, entombMs: number): void {
     const { target, owner } = tenure
     diagnose(target.title, 'compensating', `The release of ${owner} got no answer and is repeated`)
     const restMs = Math.max(tenure.deadlineMs - this.#clock.now(), 0)
     this.#start(() => endOperation(tenure, entombMs), restMs + ENTOMB_MS)
+  }
+
+  /** Does anything else in the background; what it rejects with is of no use to anybody any more. */
+  background(title: string, message: string, work: () => Promise<unknown>): void {
+    diagnose(title, 'compensating', message)
+    const run = work()
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => this.#running.delete(run))
+    this.#running.add(run)
   }
 
   /** Resolves when everything is undone, or given up because of `close`. */

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../clock.js'
 import { diagnose, events, type WakeupEvent } from '../diagnostics.js'
 import type { Engine, Hint, Subscription, Topic } from '../engine/engine.js'
-import type { Call } from './call.js'
+import type { Call, Rhythm } from './call.js'
 import { nextPause } from './commands.js'
 import { kindOf, type Target } from './target.js'
 
@@ -12,6 +12,7 @@ const POLL_FIRST_MS = 20
 const POLL_LAST_MS = 500
 /** The shortest pause before a look at a holder's expiry; doubled while the holder outlives its TTL. */
 const FLOOR_MS = 5
+const USUAL: Omit<Rhythm, 'untilMs'> = { floorMs: FLOOR_MS, capMs: CAP_MS }
 const TROUBLE_MS = 50
 
 type Cause = WakeupEvent['cause']
@@ -27,7 +28,7 @@ export type Wake = 'again' | 'deadline'
 
 /** What a contest works with. */
 export interface ContestSetting {
-  readonly engine: Engine
+  readonly engine: Pick<Engine, 'subscribe'>
   readonly clock: Clock
   /** Where releases are told; undefined: nowhere. */
   readonly topic: Topic | undefined
@@ -50,8 +51,8 @@ export class Contest {
   trouble: unknown = undefined
   /** The engine has answered an attempt of any head. */
   served = false
-  readonly #engine: Engine
-  readonly #topic: Topic | undefined
+  readonly #engine: Pick<Engine, 'subscribe'>
+  #topic: Topic | undefined
   readonly #clock: Clock
   readonly #onEmpty: () => void
   readonly #queue = new Set<Call>()
@@ -64,6 +65,7 @@ export class Contest {
   #look: Look | undefined
   #pollMs = POLL_FIRST_MS
   #floorMs = FLOOR_MS
+  #rhythm = USUAL
   #troublePauseMs = TROUBLE_MS
   #warnedOfTtl = false
 
@@ -120,6 +122,26 @@ export class Contest {
     } else this.#turns?.get(next)?.(true)
   }
 
+  /** Whether the caller stands in the queue. */
+  has(call: Call): boolean {
+    return this.#queue.has(call)
+  }
+
+  /** Lets all who wait in line out of it, so that they try at once and not one after the other; the head tries, too. */
+  open(): void {
+    for (const [call, settle] of [...(this.#turns ?? [])]) {
+      this.#queue.delete(call)
+      settle(true)
+    }
+    this.poke()
+  }
+
+  /** The head is to try again: something has changed in this process. */
+  poke(): void {
+    this.due = true
+    this.#wake?.('message')
+  }
+
   /** The head was granted the lock: the next head need not ask (`mayFit` false), but wait for it to end. */
   granted(leaseMs: number, mayFit: boolean): void {
     this.answered()
@@ -128,11 +150,13 @@ export class Contest {
     this.#look = undefined
   }
 
-  /** Somebody else holds the lock. */
-  busy(ttlMs: number): void {
+  /** Somebody else holds the lock, or comes before us; `ttlMs`: until that may end. */
+  busy(ttlMs: number, rhythm: Omit<Rhythm, 'untilMs'> = USUAL): void {
     this.answered()
     this.due = false
-    this.#floorMs = ttlMs > this.#floorMs ? FLOOR_MS : Math.min(this.#floorMs * 2, CAP_MS)
+    const { floorMs } = rhythm
+    this.#rhythm = rhythm
+    this.#floorMs = ttlMs > this.#floorMs ? floorMs : Math.min(Math.max(floorMs, this.#floorMs * 2), CAP_MS)
     this.#ttlMs = ttlMs
     this.#look = undefined
     if (ttlMs >= 0 || this.#warnedOfTtl) return
@@ -185,6 +209,16 @@ export class Contest {
     })
   }
 
+  /** The call has a new owner: where each waiter has a channel of its own, that is another one. */
+  follow(call: Call): void {
+    const topic = this.#topic
+    if (topic?.owner === undefined || topic.owner === call.owner) return
+    this.#subscription?.close()
+    this.#subscription = undefined
+    this.#live = false
+    this.#topic = { ...topic, owner: call.owner }
+  }
+
   /** Sleeps until a hint, the holder's expiry, the next look, or the end of the waiting. */
   async sleep(call: Call): Promise<Wake> {
     if (this.due) return 'again'
@@ -214,7 +248,7 @@ export class Contest {
       return
     }
     this.due = true
-    this.#floorMs = FLOOR_MS
+    this.#floorMs = this.#rhythm.floorMs
     this.#wake?.(hint === 'resync' ? 'resync' : 'message')
   }
 
@@ -228,9 +262,13 @@ export class Contest {
   }
 
   #planLook(call: Call, nowMs: number): Look {
+    if (call.pauses !== undefined) return { atMs: nowMs + call.pauses.next(), cause: 'poll' }
     const { pollMs } = call.options
     const polling = !this.#live || kindOf(this.target).polls
-    const pauseMs = polling ? Math.min(this.#nextPoll(), pollMs ?? Infinity) : (pollMs ?? CAP_MS)
+    const { floorMs, capMs, strict } = this.#rhythm
+    const restMs = polling ? Math.min(Math.max(this.#nextPoll(), floorMs), capMs) : capMs
+    const pauseMs =
+      pollMs === undefined || ((polling || strict === true) && restMs < pollMs) ? restMs : pollMs
     const expiryMs = this.#ttlMs >= 0 ? Math.max(this.#ttlMs + 1, this.#floorMs) : Infinity
     return expiryMs < pauseMs
       ? { atMs: nowMs + expiryMs, cause: 'expiry' }

@@ -71,6 +71,7 @@ export class HeldLease implements Lease, TenureMember {
   #observed = false
   #running = 0
   #released: Promise<ReleaseOutcome> | undefined
+  #whenLost: ((reason: LossReason) => void) | undefined
 
   constructor(runtime: Runtime, terms: LeaseTerms) {
     const { tenure, target } = terms
@@ -98,6 +99,25 @@ export class HeldLease implements Lease, TenureMember {
   handOver(minHoldMs: number): this {
     if (minHoldMs > 0) this.tenure.keepUntil(this.#grantedAtMs + minHoldMs)
     return this
+  }
+
+  /** A release within this time from now leaves the key for the rest of it. */
+  keepFor(ms: number): void {
+    if (ms > 0) this.tenure.keepUntil(this.#runtime.clock.now() + ms)
+  }
+
+  /** Ends the renewal on behalf of this lease: the key stays until the release, or the end of its TTL. */
+  letExpire(): void {
+    if (!this.#watched) return
+    this.#unwatch()
+    this.#runtime.watchdog.watch(this.tenure)
+  }
+
+  /** Tells a loss to the lease of several locks that this one is a part of. */
+  watchLoss(listener: (reason: LossReason) => void): void {
+    this.#observed = true
+    this.#whenLost = listener
+    if (this.#lost !== undefined) listener(this.#lost)
   }
 
   /** Whether the lease was made by this runtime. */
@@ -166,8 +186,7 @@ export class HeldLease implements Lease, TenureMember {
   }
 
   async extend(ms: number): Promise<void> {
-    const ttlMs = duration(ms, 'ms', EXTEND_RANGE)
-    if (ttlMs === undefined) throw new TypeError('ms must be a number, but is undefined')
+    const ttlMs = extendTime(ms)
     this.assertLive()
     await this.tenure.serially(() => this.#raise(ttlMs))
     if (this.#watched) this.#unwatch()
@@ -190,7 +209,12 @@ export class HeldLease implements Lease, TenureMember {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.#released ??= this.#end())
+    return this.releaseBy(endTenure)
+  }
+
+  /** The same, with another way to end the owner if this is its last lease. */
+  releaseBy(end: typeof endTenure): Promise<ReleaseOutcome> {
+    return (this.#released ??= this.#end(end))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -200,6 +224,7 @@ export class HeldLease implements Lease, TenureMember {
   onLost(reason: LossReason): void {
     this.#lost = reason
     this.#over()
+    this.#whenLost?.(reason)
     if (this.#controller !== undefined) this.#abort(reason)
     else if (!this.#observed && !this.reported && reason !== 'closed') warnOfLoss(this.lock, reason)
   }
@@ -257,14 +282,14 @@ export class HeldLease implements Lease, TenureMember {
   }
 
   // Everything up to the first command happens in the caller's turn: no renewal and no re-entry after it.
-  #end(): Promise<ReleaseOutcome> {
+  #end(end: typeof endTenure): Promise<ReleaseOutcome> {
     const { tenure } = this
     const last = tenure.part(this)
     this.#over()
     if (this.#watched) this.#unwatch()
     if (last) tenure.end()
     else this.#runtime.watchdog.watch(tenure)
-    const ending = last ? endTenure(this.#runtime, tenure) : leaveTenure(this.#runtime, tenure)
+    const ending = last ? end(this.#runtime, tenure) : leaveTenure(this.#runtime, tenure)
     this.#runtime.beginRelease()
     return ending.then((outcome) => {
       this.#runtime.endRelease()
@@ -288,7 +313,15 @@ export class HeldLease implements Lease, TenureMember {
   }
 }
 
-function warnOfLoss(lock: string, reason: LossReason): void {
+/** Checks what `extend` is given. @throws TypeError or RangeError */
+export function extendTime(ms: number): number {
+  const ttlMs = duration(ms, 'ms', EXTEND_RANGE)
+  if (ttlMs === undefined) throw new TypeError('ms must be a number, but is undefined')
+  return ttlMs
+}
+
+/** Tells of a lost lease that nobody looked at. */
+export function warnOfLoss(lock: string, reason: LossReason): void {
   process.emitWarning(
     `The lease of lock '${lock}' was lost (${reason}) and nobody looked at its signal, held or assertHeld()`,
     { type: 'HoldfastWarning', code: 'HOLDFAST_LEASE_LOST' },

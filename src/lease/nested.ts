@@ -2,8 +2,10 @@ import { EngineError, newPassage } from '../engine/engine.js'
 import { LeaseLostError, SelfHeldError, WrongTypeError } from '../errors.js'
 import { Busy, type Call } from './call.js'
 import { unavailable } from './commands.js'
-import { HeldLease } from './lease.js'
-import { wrongType } from './look.js'
+import { tokenOf } from './attempt.js'
+import { makeLease } from './fenced-lease.js'
+import type { HeldLease } from './lease.js'
+import { wrongToken, wrongType } from './look.js'
 import { leaveTenure } from './release.js'
 import type { Runtime } from './runtime.js'
 import { kindOf } from './target.js'
@@ -20,6 +22,9 @@ export async function enterNested(
   call: Call,
   parent: HeldLease,
 ): Promise<HeldLease | Busy | 'closed'> {
+  // What many may have at once, siblings may.
+  if (kindOf(call.target).reading === true)
+    return parent.live ? enter(runtime, call, parent) : closed(call, parent)
   const { waitTimeMs } = call.options
   const { turnstile } = parent
   if (!turnstile.tryEnter()) {
@@ -63,14 +68,17 @@ async function enter(runtime: Runtime, call: Call, parent: HeldLease): Promise<H
     return closed(call, parent)
   }
   parent.assertLive()
-  return new HeldLease(runtime, {
+  return makeLease(runtime, {
     target,
     tenure,
     watched: options.leaseMs === undefined,
     maxHoldMs: options.maxHoldMs,
-    onEnd: () => {
-      parent.turnstile.leave()
-    },
+    onEnd:
+      kindOf(target).reading === true
+        ? undefined
+        : () => {
+            parent.turnstile.leave()
+          },
   })
 }
 
@@ -104,7 +112,7 @@ function raiseInTurn(runtime: Runtime, call: Call, tenure: Tenure): Promise<void
 async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise<void> {
   const { clock, commands } = runtime
   const { target, options } = call
-  if (tenure.frozen && options.leaseMs === undefined) return
+  if (tenure.frozen && !needsAnswer(call, tenure)) return
   const ttlMs = tenure.wantedTtl(options.leaseMs ?? runtime.settings.lockWatchdogTimeout)
   // A count of 1 would create the key anew if it is lost.
   const count = tenure.frozen ? Math.max(2, tenure.count) : tenure.count + 1
@@ -120,9 +128,11 @@ async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise
     })
     if (reply.outcome === 'granted') {
       tenure.count = count
+      tenure.token = Math.max(tenure.token, tokenOf(reply))
       tenure.confirm({ sentAtMs: passage.firstSentAtMs, wallOffsetMs, ttlMs })
       return
     }
+    if (reply.outcome === 'badToken') throw wrongToken(target, reply.key)
     tenure.lose(clock.now() < tenure.deadlineMs ? 'stolen' : 'expired')
     if (reply.outcome === 'foreign') throw wrongType(target)
     throw new LeaseLostError(target.title, tenure.lossReason ?? 'unknown')
@@ -132,13 +142,18 @@ async function raiseCount(runtime: Runtime, call: Call, tenure: Tenure): Promise
   }
 }
 
-/** The lock is ours with or without the count; only a lease time of its own needs the server's word. @throws if that is missing */
+/** Only a lease time of its own, or the owner's first token, needs the server's word. */
+function needsAnswer({ options, target }: Call, tenure: Tenure): boolean {
+  return options.leaseMs !== undefined || (kindOf(target).tokens === true && tenure.token === 0)
+}
+
+/** The lock is ours with or without the count. @throws if the server's word is needed and missing */
 function goOn(
   call: Call,
   tenure: Tenure,
   { error, sent }: { readonly error: unknown; readonly sent: boolean },
 ): void {
-  const uncounted = !call.fired && call.options.leaseMs === undefined && tenure.held
+  const uncounted = !call.fired && !needsAnswer(call, tenure) && tenure.held
   if (uncounted || sent) tenure.frozen = true
   if (call.fired) throw call.reason
   if (!uncounted) throw unavailable(error, call.target.title)

@@ -21,7 +21,9 @@ export function endTenure(runtime: Runtime, tenure: Tenure): Promise<ReleaseOutc
   const lost = lossOutcome(tenure)
   if (lost !== undefined) {
     // The key may outlive our belief in it by the drift allowance and by a machine's sleep; others need not wait for that.
-    if (tenure.lossReason === 'expired') void tenure.lastly(() => finish(runtime, tenure, false))
+    // So may those of several permits that are not gone.
+    const left = tenure.lossReason === 'expired' || kindOf(tenure.target).shared !== undefined
+    if (left) void tenure.lastly(() => finish(runtime, tenure, false))
     return Promise.resolve(lost)
   }
   return tenure.lastly(() => finish(runtime, tenure, true))
@@ -72,7 +74,8 @@ function finish(runtime: Runtime, tenure: Tenure, keepAlive: boolean): Promise<R
   )
 }
 
-interface Ending {
+/** A final release that is under way. */
+export interface Ending {
   readonly runtime: Runtime
   readonly tenure: Tenure
   readonly entombMs: number
@@ -80,7 +83,7 @@ interface Ending {
 }
 
 /** Tries again until the command's time is over, since a repeated release does no harm; then goes on in the background. */
-async function persist(ending: Ending, send: CommandTerms, first: unknown): Promise<ReleaseOutcome> {
+export async function persist(ending: Ending, send: CommandTerms, first: unknown): Promise<ReleaseOutcome> {
   const { runtime, tenure, entombMs, passage } = ending
   const { commands, clock } = runtime
   let error = first
@@ -99,7 +102,8 @@ async function persist(ending: Ending, send: CommandTerms, first: unknown): Prom
   }
 }
 
-function judge(
+/** What the engine's answer to a final release means to its caller. */
+export function judge(
   tenure: Tenure,
   reply: ReleaseReply,
   { passage, nowMs }: { readonly passage: Passage; readonly nowMs: number },

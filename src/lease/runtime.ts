@@ -3,10 +3,12 @@ import type { Clock } from '../clock.js'
 import type { Engine, Topic } from '../engine/engine.js'
 import { ClosedError } from '../errors.js'
 import type { ResolvedHoldfastOptions } from '../options.js'
-import type { Call } from './call.js'
+import type { Wait } from './call.js'
 import { Commands } from './commands.js'
 import { Compensations } from './compensation.js'
 import { Contest } from './contest.js'
+import type { Gate } from './gate.js'
+import { Grants } from './grants.js'
 import { HeldLease } from './lease.js'
 import { Scope } from './scope.js'
 import { kindOf, type Target } from './target.js'
@@ -20,12 +22,17 @@ export class Runtime {
   readonly commands: Commands
   readonly watchdog: Watchdog
   readonly compensations: Compensations
+  readonly grants: Grants = new Grants()
+  /** Of the read/write locks in use, by name: who goes first in this process. */
+  readonly gates: Map<string, Gate> = new Map<string, Gate>()
   readonly scope: Scope = new Scope()
   readonly clientId: string = randomUUID()
   /** Nothing is left but to close connections. */
   closed = false
   readonly #contests = new Map<string, Contest>()
-  readonly #calls = new Set<Call>()
+  readonly #calls = new Set<Wait>()
+  readonly #gatherings = new Map<string, object>()
+  readonly #closers = new Set<() => Promise<void>>()
   #pending = 0
   #onSettled: (() => void) | undefined
   readonly #entropy = new Uint32Array(128)
@@ -57,6 +64,11 @@ export class Runtime {
     return `${this.clientId}:${String((high & 0x1f_ffff) * 2 ** 32 + ((low ^ ticks) >>> 0))}`
   }
 
+  /** Whether callers of this process wait for an object in one queue. */
+  waited({ family, name }: Target): boolean {
+    return this.#contests.has(`${family} ${name}`)
+  }
+
   /** The queue of this process for an object; made with the first caller and gone with the last. */
   contest(target: Target, topic: Topic | undefined = kindOf(target).topic(target)): Contest {
     const key = topic?.owner === undefined ? `${target.family} ${target.name}` : topic.owner
@@ -72,13 +84,29 @@ export class Runtime {
     return contest
   }
 
+  /** What the callers of this process for one object share; made with the first, and gone when it says that it is empty. */
+  gathering<T extends object>(key: string, make: (onEmpty: () => void) => T): T {
+    const existing = this.#gatherings.get(key)
+    // A key belongs to one class.
+    if (existing !== undefined) return existing as T
+    const made = make(() => this.#gatherings.delete(key))
+    this.#gatherings.set(key, made)
+    return made
+  }
+
+  /** Registers what is to end first when this is closed; its promise is waited for while draining. Returns how to withdraw it. */
+  atClose(closer: () => Promise<void>): () => void {
+    this.#closers.add(closer)
+    return () => this.#closers.delete(closer)
+  }
+
   /** Registers a call, so that closing can end it. */
-  begin(call: Call): void {
+  begin(call: Wait): void {
     this.#calls.add(call)
   }
 
   /** Forgets a call. */
-  finish(call: Call): void {
+  finish(call: Wait): void {
     this.#calls.delete(call)
     call.end()
     this.#tellSettled()
@@ -98,9 +126,9 @@ export class Runtime {
   /** How much state is there: everything is 0 when idle. */
   stats(): { held: number; waiting: number; contests: number; pending: number; compensating: number } {
     return {
-      held: this.watchdog.size,
-      waiting: this.#calls.size,
-      contests: this.#contests.size,
+      held: this.watchdog.size + this.grants.size,
+      waiting: [...this.#calls].filter(({ whole }) => whole === undefined).length,
+      contests: this.#contests.size + this.#gatherings.size,
       pending: this.#pending,
       compensating: this.compensations.size,
     }
@@ -112,10 +140,12 @@ export class Runtime {
   }
 
   async #close(drainMs: number): Promise<void> {
-    for (const call of [...this.#calls]) if (!call.nested) call.fire(new ClosedError(call.target.title))
+    for (const call of [...this.#calls]) if (!call.nested) call.fire(new ClosedError(call.title))
+    const closers = Promise.all([...this.#closers].map((closer) => closer()))
     // Without a timer, so that it ends on a clock that stands still, too.
-    if (drainMs > 0) await this.#within(drainMs, this.watchdog.empty())
-    await Promise.all(this.watchdog.tenures().map((tenure) => this.#evict(tenure)))
+    if (drainMs > 0)
+      await this.#within(drainMs, Promise.all([closers, this.watchdog.empty(), this.grants.empty()]))
+    await Promise.all([...this.watchdog.tenures().map((tenure) => this.#evict(tenure)), this.grants.evict()])
     await this.#within(this.settings.commandTimeout, this.#settled())
     await this.#within(this.settings.commandTimeout, this.compensations.settled())
     this.closed = true

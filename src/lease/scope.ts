@@ -58,11 +58,18 @@ export class Scope {
     return this.#storage.getStore()
   }
 
-  /** The innermost live lease of the same lock that the running code is inside of. */
-  find(target: Target): HeldLease | undefined {
+  /** Whether the running code is inside of any lease that is live. */
+  get inside(): boolean {
+    for (let node = this.current; node !== undefined; node = node.parent)
+      if (node.kind === 'entered' && node.lease?.live === true) return true
+    return false
+  }
+
+  /** The innermost live lease of the same lock that the running code is inside of, and that fits. */
+  find(target: Target, fits: (lease: HeldLease) => boolean = () => true): HeldLease | undefined {
     for (let node = this.current; node !== undefined; node = node.parent) {
-      if (node.kind === 'entered' && sameLock(node.target, target) && node.lease?.live === true)
-        return node.lease
+      if (node.kind !== 'entered' || !sameLock(node.target, target)) continue
+      if (node.lease?.live === true && fits(node.lease)) return node.lease
     }
     return undefined
   }
@@ -96,9 +103,14 @@ export class Scope {
   }
 
   /** A bare lease of the same lock that this tree had before `from` was reached. */
-  bareHolder(target: Target, from: ScopeNode | undefined): ScopeNode | undefined {
+  bareHolder(
+    target: Target,
+    from: ScopeNode | undefined,
+    fits: (holder: Target) => boolean = () => true,
+  ): ScopeNode | undefined {
     for (let node = from; node !== undefined; node = node.parent) {
-      if (node.kind === 'bare' && sameLock(node.target, target) && node.lease?.live === true) return node
+      if (node.kind !== 'bare' || !sameLock(node.target, target)) continue
+      if (node.lease?.live === true && fits(node.target)) return node
     }
     return undefined
   }

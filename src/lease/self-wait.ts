@@ -2,6 +2,7 @@ import { diagnose } from '../diagnostics.js'
 import type { Call } from './call.js'
 import type { Runtime } from './runtime.js'
 import { CallSite, type ScopeNode } from './scope.js'
+import { kindOf } from './target.js'
 
 /** `watchSelfWait` and what lies between it and the caller of `acquire`; of `using` it is one less. */
 const OUR_FRAMES = 6
@@ -17,7 +18,9 @@ export function watchSelfWait(
   call: Call,
   from: ScopeNode | undefined,
 ): (() => void) | undefined {
-  const holder = runtime.scope.bareHolder(call.target, from)
+  // Readers do not wait for readers.
+  const reading = kindOf(call.target).reading === true
+  const holder = runtime.scope.bareHolder(call.target, from, (held) => !reading || held.family !== 'read')
   if (holder === undefined) return undefined
   const site = new CallSite(OUR_FRAMES, DEPTH)
   const message = (): string =>

@@ -45,6 +45,10 @@ export class Tenure implements Scheduled {
   count = 1
   /** After a nested command of unknown outcome the count in the engine is left alone and nesting is counted here only. */
   frozen = false
+  /** The highest fencing token that this owner was given; 0: none. */
+  token = 0
+  /** A reader has, or had, the name of this owner, which writes. */
+  read = false
   /** How many leases need the watchdog. */
   watched = 0
   /** Monotonic time at which this process gives up, before the server can. */
@@ -62,6 +66,9 @@ export class Tenure implements Scheduled {
   readonly members: TenureMember[] = []
   readonly #clock: Clock
   readonly #drift: number
+  readonly #trustMs: number
+  /** When the lease is over as far as the server was told; the deadline may be earlier. */
+  #endMs = 0
   #wallOffsetMs = 0
   #toleranceMs = 0
   #tail: Promise<unknown> | undefined = undefined
@@ -73,6 +80,7 @@ export class Tenure implements Scheduled {
     this.once = grant.once
     this.#clock = grant.clock
     this.#drift = grant.drift
+    this.#trustMs = grant.trustMs ?? Infinity
     this.#onEnd = grant.onEnd
     this.grantedAtMs = grant.clock.now()
     this.#raise(grant.confirmation)
@@ -90,19 +98,27 @@ export class Tenure implements Scheduled {
   }
 
   #raise({ sentAtMs, wallOffsetMs, ttlMs }: Confirmation): void {
-    const toleranceMs = this.allowance(ttlMs)
-    const deadlineMs = sentAtMs + ttlMs - toleranceMs
+    const endMs = sentAtMs + ttlMs - this.allowance(ttlMs)
     // A deadline from before the machine slept says nothing about the server's TTL any more.
     const slept = wallOffsetMs - this.#wallOffsetMs > this.#toleranceMs
-    if (!slept && deadlineMs < this.deadlineMs) return
+    if (!slept && endMs < this.#endMs && this.#trustMs === Infinity) return
+    if (slept || endMs > this.#endMs) this.#endMs = endMs
+    const trustedMs = Math.min(ttlMs, this.#trustMs)
+    const toleranceMs = this.allowance(trustedMs)
+    const deadlineMs = ttlMs > trustedMs ? Math.min(this.#endMs, sentAtMs + trustedMs - toleranceMs) : endMs
     this.#wallOffsetMs = wallOffsetMs
     this.#toleranceMs = toleranceMs
-    this.deadlineMs = deadlineMs
+    this.deadlineMs = slept ? deadlineMs : Math.max(this.deadlineMs, deadlineMs)
   }
 
-  /** The TTL to ask for so that the server has the owner for `ttlMs` and at least until our own deadline. */
+  /** Whether the server has to be asked again and again: for a watchdog, or because its word is good for a time only. */
+  get renewable(): boolean {
+    return this.watched > 0 || this.#endMs - this.deadlineMs > this.#toleranceMs
+  }
+
+  /** The TTL to ask for so that the server has the owner for `ttlMs` and at least until the end of the lease. */
   wantedTtl(ttlMs: number): number {
-    return Math.max(ttlMs, Math.ceil(this.deadlineMs - this.#clock.now()))
+    return Math.max(ttlMs, Math.ceil(this.#endMs - this.#clock.now()))
   }
 
   /** The machine slept: nothing is sure until the server confirms. */
@@ -181,9 +197,23 @@ export class Tenure implements Scheduled {
     return result
   }
 
+  /** Whether no command of this owner is under way. */
+  get idle(): boolean {
+    return this.#tail === undefined
+  }
+
   /** Runs the last command of this owner, after those before it. */
   lastly<T>(command: () => Promise<T>): Promise<T> {
     return this.#tail === undefined ? command() : this.#tail.then(command, command)
+  }
+
+  /** Calls back when the tenure is lost or ended. */
+  onceOver(listener: () => void): void {
+    const before = this.#onEnd
+    this.#onEnd = (ended) => {
+      before?.(ended)
+      listener()
+    }
   }
 
   #end(): void {
@@ -199,6 +229,8 @@ export interface TenureGrant {
   readonly once: boolean
   readonly clock: Clock
   readonly drift: number
+  /** For how long the server's word is good, whatever TTL it has set. @defaultValue `Infinity` */
+  readonly trustMs?: number | undefined
   readonly confirmation: Confirmation
   /** Called once, when the tenure is lost or ended. */
   readonly onEnd: (tenure: Tenure) => void

@@ -5,6 +5,7 @@ import { nextPause, worthRetrying } from './commands.js'
 import type { Contest } from './contest.js'
 import type { HeldLease } from './lease.js'
 import type { Runtime } from './runtime.js'
+import { kindOf } from './target.js'
 
 const RETRY_MS = 50
 
@@ -21,9 +22,19 @@ export interface Attempting<G extends object> {
 /** Attempts of locks with one holder at a time. */
 export const EXCLUSIVE: Attempting<HeldLease> = {
   attempt,
-  contest: (runtime, call) => runtime.contest(call.target),
+  contest: (runtime, { target, owner }) => runtime.contest(target, kindOf(target).topic(target, owner)),
   granted: (runtime, call, contest) => {
     contest.granted(leaseMsOf(runtime, call), false)
+  },
+}
+
+/** Attempts of objects with room for several. */
+export const SHARED: Attempting<HeldLease> = {
+  attempt,
+  contest: (runtime, call) => EXCLUSIVE.contest(runtime, call),
+  granted: (_runtime, { room }, contest) => {
+    // What was heard during the attempt may be about more than it took.
+    contest.granted(room?.ttlMs ?? 0, contest.due || (room?.left ?? 0) > 0)
   },
 }
 
@@ -77,10 +88,60 @@ function isGrant<G extends object>(result: G | Busy | string): result is G {
   return typeof result === 'object' && !(result instanceof Busy)
 }
 
+/**
+ * The same where there may be room for several: while nobody waits, callers need not wait for each other's answers,
+ * and queue up only when they were told to.
+ */
+export function waitTogether<G extends object>(
+  runtime: Runtime,
+  call: Call,
+  attempting: Attempting<G>,
+): Promise<G | Busy> {
+  return runtime.waited(call.target)
+    ? waitInLine(runtime, call, attempting)
+    : tryBeside(runtime, call, attempting)
+}
+
+/** Tries beside the queue, and joins it if that was in vain. */
+function tryBeside<G extends object>(
+  runtime: Runtime,
+  call: Call,
+  attempting: Attempting<G>,
+): Promise<G | Busy> {
+  return attempting.attempt(runtime, call).then(
+    (result) => (isGrant(result) ? result : joinLate(runtime, { call, attempting, outcome: { result } })),
+    (error: unknown) => {
+      if (call.fired || !worthRetrying(error)) throw failure(call, error)
+      return joinLate(runtime, { call, attempting, outcome: { error } })
+    },
+  )
+}
+
+/** Queues up with an attempt made already. */
+function joinLate<G extends object>(
+  runtime: Runtime,
+  late: { readonly call: Call; readonly attempting: Attempting<G>; readonly outcome: Outcome },
+): Promise<G | Busy> {
+  const { call, attempting, outcome } = late
+  const contest = attempting.contest(runtime, call)
+  const attempted = { runtime, call, contest, attempting, sinceMs: call.startedMs }
+  // Before the outcome is judged, not after: a hint that arrived meanwhile was for nobody.
+  if (contest.join(call)) {
+    contest.due = false
+    return lead(attempted, outcome)
+  }
+  return queueUp(attempted)
+}
+
 async function queueUp<G extends object>(attempted: Attempted<G>): Promise<G | Busy> {
   const { call, contest } = attempted
   publishWait(call)
-  if (await contest.turn(call)) return lead({ ...attempted, sinceMs: 0 })
+  const turn = await contest.turn(call)
+  if (turn && contest.has(call)) return lead({ ...attempted, sinceMs: 0 })
+  if (turn) {
+    call.letIn = true
+    return tryBeside(attempted.runtime, call, attempted.attempting)
+  }
   contest.leave(call)
   return ended(call, contest)
 }
@@ -147,6 +208,7 @@ async function judged<G extends object>(
 
 /** A grant was over before it arrived: at once, the next one would be too. */
 async function tooLate(call: Call, contest: Contest): Promise<'goOn' | 'over'> {
+  contest.follow(call)
   contest.due = true
   contest.trouble = undefined
   contest.troubleSinceMs = undefined
@@ -168,7 +230,7 @@ function noteBusy(call: Call, contest: Contest, result: Busy): void {
   const hinted = contest.due
   publishWait(call, result)
   call.seen = result.seen
-  contest.busy(result.seen?.ttlMs ?? -1)
+  contest.busy(result.rhythm?.untilMs ?? result.seen?.ttlMs ?? -1, result.rhythm)
   // The hint may be younger than the answer.
   if (hinted) contest.due = true
 }
@@ -186,9 +248,11 @@ function ended(call: Call, contest: Contest): Busy {
   return new Busy(call.seen)
 }
 
-function publishWait(call: Call, busy?: Busy): void {
-  if (call.announced || !events.wait.hasSubscribers) return
-  call.announced = true
+/** Tells, once, that a call begins to wait. */
+export function publishWait(call: Call, busy?: Busy): void {
+  const teller = call.whole ?? call
+  if (teller.announced || !events.wait.hasSubscribers) return
+  teller.announced = true
   const { holder, ttlMs: holderTtl } = busy?.seen ?? { holder: undefined, ttlMs: undefined }
-  events.wait.publish({ lock: call.target.title, holder, holderTtl })
+  events.wait.publish({ lock: teller.title, holder, holderTtl })
 }

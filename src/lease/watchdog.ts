@@ -9,6 +9,8 @@ import { kindOf } from './target.js'
 import { wallOffset, type Tenure } from './tenure.js'
 
 const BATCH = 100
+/** A command is closed when the owners in it have so many: an owner of permits is a list of ids. */
+const BATCH_LETTERS = 20_000
 /** Renewals that fall due within this part of the period go out together. */
 const AHEAD = 0.1
 /** So many batches go out at once; what is more waits for a part of the period, so that all of it is spread. */
@@ -67,7 +69,7 @@ export class Watchdog {
   /** Takes a tenure in, or looks at it anew after a change. */
   watch(tenure: Tenure): void {
     if (tenure.state !== 'held') return
-    if (tenure.watched === 0) tenure.renewAtMs = Infinity
+    if (!tenure.renewable) tenure.renewAtMs = Infinity
     else if (tenure.renewAtMs === Infinity)
       // A hold of a lease with little time left, whose own acquire did not raise it, cannot wait for a whole period.
       tenure.renewAtMs = Math.min(this.#clock.now() + this.#periodMs, tenure.deadlineMs - this.timeoutMs / 2)
@@ -175,10 +177,7 @@ export class Watchdog {
       if (group === undefined) groups.set(key, [tenure])
       else group.push(tenure)
     }
-    for (const group of groups.values()) {
-      for (let from = 0; from < group.length; from += BATCH)
-        void this.#renewBatch(group.slice(from, from + BATCH))
-    }
+    for (const group of groups.values()) for (const batch of batchesOf(group)) void this.#renewBatch(batch)
   }
 
   /** A lease without a watchdog is only confirmed, with the time that it has left. */
@@ -227,7 +226,7 @@ export class Watchdog {
     const { title } = tenure.target
     tenure.confirm(confirmation)
     if (tenure.state !== 'held') return
-    tenure.renewAtMs = tenure.watched > 0 ? confirmation.sentAtMs + this.#periodMs : Infinity
+    tenure.renewAtMs = tenure.renewable ? confirmation.sentAtMs + this.#periodMs : Infinity
     this.#place(tenure)
     if (events.renewed.hasSubscribers) {
       const event: RenewOkEvent = { lock: title, owner: tenure.owner, slack: slackMs }
@@ -252,4 +251,21 @@ export class Watchdog {
     tenure.renewAtMs = nowMs + Math.min(FAST_RETRY_MS, this.#periodMs / 10)
     this.#place(tenure)
   }
+}
+
+/** Renewals that go out in one command: so many owners, or fewer if these stand for many permits. */
+function batchesOf(group: readonly Tenure[]): readonly (readonly Tenure[])[] {
+  const batches: Tenure[][] = []
+  let letters = Infinity
+  for (const tenure of group) {
+    const last = batches.at(-1)
+    if (last === undefined || last.length === BATCH || letters > BATCH_LETTERS) {
+      batches.push([tenure])
+      letters = tenure.owner.length
+    } else {
+      last.push(tenure)
+      letters += tenure.owner.length
+    }
+  }
+  return batches
 }

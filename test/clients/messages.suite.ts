@@ -13,8 +13,8 @@ import { open, type OpenClient, type Settings, type Variant } from './variants.j
 class Diary implements SubscriberEvents {
   readonly lines: string[] = []
 
-  onMessage(channel: string, payload: string): void {
-    this.lines.push(`${channel}: ${payload}`)
+  onMessage(channel: string, payload: string, pattern?: string): void {
+    this.lines.push(pattern === undefined ? `${channel}: ${payload}` : `${channel} (${pattern}): ${payload}`)
   }
 
   onResync(): void {
@@ -107,6 +107,65 @@ export function describeMessages(variant: Variant): void {
       expect(await publish('a', 'ü')).toBe(1)
       await diary.until('a: ü')
       expect(diary.lines).toEqual(['a: 0', '{ключ}🔒: ', 'a: ü'])
+    })
+
+    it.each(SETTINGS)('delivers the messages of channels that fit a pattern, with %o', async (settings) => {
+      await start(settings)
+      await subscriber.subscribe('a*', 'pattern')
+      await subscriber.subscribe('a*')
+      expect(await publish('ab', '1')).toBe(1)
+      await publish('a*', '2')
+      await diary.until('a* (a*): 2')
+      await diary.until('a*: 2')
+      expect(diary.lines[0]).toBe('ab (a*): 1')
+      expect(diary.lines).toHaveLength(3)
+      await subscriber.unsubscribe('a*', 'pattern')
+      await publish('ab', '3')
+      await publish('a*', '4')
+      await diary.until('a*: 4')
+      expect(diary.lines).toHaveLength(4)
+      expect(await server.send('PUBSUB', 'NUMPAT')).toBe(0)
+    })
+
+    it('has its patterns again when the link is back', async () => {
+      await subscriber.subscribe('a*', 'pattern')
+      await subscriber.subscribe('b')
+      await server.send('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await diary.until('resync')
+      await publish('ab', '1')
+      await publish('b', '2')
+      await diary.until('b: 2')
+      expect(diary.lines).toEqual(['down', 'resync', 'ab (a*): 1', 'b: 2'])
+      await subscriber.unsubscribe('a*', 'pattern')
+      expect(await server.send('PUBSUB', 'NUMPAT')).toBe(0)
+    })
+
+    it.each(SETTINGS)('reads a setting of the server, with %o', async (settings) => {
+      await start(settings)
+      const port = createPort(client.raw)
+      await server.send('CONFIG', 'SET', 'notify-keyspace-events', 'Kg')
+      expect(await port.setting('notify-keyspace-events')).toBe('gK')
+      await server.send('CONFIG', 'SET', 'notify-keyspace-events', '')
+      expect(await port.setting('notify-keyspace-events')).toBe('')
+      expect(await port.setting('no-such-setting')).toBeUndefined()
+    })
+
+    it('is refused a setting that it may not read, and fails over a link that is down', async () => {
+      await server.send('ACL', 'SETUSER', 'plain', 'on', '>pw', '~*', '&*', '+@all', '-config')
+      await start({ username: 'plain', password: 'pw' })
+      const port = createPort(client.raw)
+      await expect(port.setting('maxmemory')).rejects.toMatchObject({ name: 'PortError', kind: 'refused' })
+      const gate = proxy.holdRequests('CONFIG')
+      const failing = expect(port.setting('maxmemory')).rejects.toMatchObject({ name: 'PortError' })
+      await gate.caught()
+      client.destroy()
+      await failing
+    })
+
+    it('knows the number of the database', async () => {
+      expect(createPort(client.raw).database).toBe(0)
+      await start({ database: 3 })
+      expect(createPort(client.raw).database).toBe(3)
     })
 
     it('gives channels back', async () => {

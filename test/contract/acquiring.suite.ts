@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hear } from './hear.js'
 import { Door, Gauge, Watched } from './together.js'
-import { lockOf, STRANGER, type KindStage } from './world.js'
+import { heldAs, lockOf, STRANGER, type KindStage } from './world.js'
 
 /** `acquire` and `tryAcquire`: who gets the lock, who waits how long, and what the others are told. */
 export function acquiring({ stage, kind, lock }: KindStage): void {
@@ -16,9 +16,7 @@ export function acquiring({ stage, kind, lock }: KindStage): void {
       expect(lease.remaining).toBeGreaterThan(20_000)
       expect(lease.remaining).toBeLessThan(30_000)
       expect(lease.signal.aborted).toBe(false)
-      expect((await stage.world.read(name))?.value).toEqual(
-        kind === 'lock' ? { [lease.owner]: 1 } : lease.owner,
-      )
+      expect((await stage.world.read(name))?.value).toEqual(heldAs(kind, lease.owner))
       expect(await lease.release()).toBe('released')
       expect(lease).toMatchObject({ held: false, holdCount: 0, remaining: 0 })
       expect(await stage.world.read(name)).toBeUndefined()

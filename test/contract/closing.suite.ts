@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Door, turns, Watched } from './together.js'
-import { lockOf, type KindStage } from './world.js'
+import { lockOf, TRAITS, type KindStage } from './world.js'
 
 /** `close`: who is turned away, who may finish, and what is left. */
 export function closing({ stage, kind }: KindStage): void {
@@ -128,7 +128,8 @@ export function closing({ stage, kind }: KindStage): void {
   })
 
   test("leaves the user's client alone", async () => {
-    if (stage.world.server === undefined) return
+    // Without messages there is no connection of its own.
+    if (stage.world.server === undefined || TRAITS[kind].channel === undefined) return
     const { holdfast, lock } = await make()
     const name = stage.name()
     const lease = await lock.acquire()
@@ -147,10 +148,10 @@ export function closing({ stage, kind }: KindStage): void {
 }
 
 /** What closing means for the re-entrant lock. */
-export function closingNested({ stage }: KindStage): void {
+export function closingNested({ stage, kind }: KindStage): void {
   test('nested use inside running work still enters while draining', async () => {
     const holdfast = await stage.world.holdfast()
-    const lock = holdfast.lock(stage.name())
+    const lock = lockOf(kind, holdfast, stage.name())
     const door = new Door()
     const work = lock.using(async (outer) => {
       await door.opened

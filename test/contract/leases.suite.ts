@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { LeaseLostError } from '../../src/index.js'
 import { hear, hearWarnings } from './hear.js'
 import { turns } from './together.js'
-import { STRANGER, type KindStage } from './world.js'
+import { STRANGER, takenAs, type KindStage } from './world.js'
 
 /** What a lease tells and does from its grant to its end. */
 export function leases({ stage, kind, lock }: KindStage): void {
-  const theirs = kind === 'lock' ? { [STRANGER]: 1 } : STRANGER
+  const theirs = takenAs(kind, STRANGER)
 
   describe('release', () => {
     test('is idempotent: the same answer again, and nothing is sent', async () => {

@@ -1,7 +1,7 @@
 import { Holdfast, ManualClock } from '../../src/index.js'
 import { FREE, type KeyState } from '../../src/engine/model/state.js'
 import { sharedStore, type MemoryStore } from '../../src/engine/memory/memory-store.js'
-import { closeLater, type Stored, type World } from './world.js'
+import { closeLater, TRAITS, type Kind, type Stored, type World } from './world.js'
 
 const STEP_MS = 10
 /** No wait in these tests is longer. */
@@ -48,7 +48,7 @@ export function memoryWorld(): Promise<World> {
       change(key, { value: { kind: 'foreign', hash: type === 'hash' }, expiresAtMs: Infinity }),
     take: (key, owner, { kind, ttlMs }) =>
       change(key, {
-        value: kind === 'lock' ? { kind, counts: new Map([[owner, 1]]) } : { kind, owner },
+        value: taken(kind, owner),
         expiresAtMs: clock.now() + ttlMs,
       }),
     remove: (key) => change(key, FREE),
@@ -56,6 +56,12 @@ export function memoryWorld(): Promise<World> {
     end: () => Promise.resolve(),
   }
   return Promise.resolve(world)
+}
+
+function taken(kind: Kind, owner: string): KeyState['value'] {
+  if (kind === 'read' || kind === 'write')
+    return { kind: 'read-write', mode: 'write', counts: new Map([[`${owner}:write`, 1]]) }
+  return TRAITS[kind].hash ? { kind: 'lock', counts: new Map([[owner, 1]]) } : { kind: 'mutex', owner }
 }
 
 function countOperations(store: MemoryStore): () => number {
@@ -74,8 +80,12 @@ function stored({ value, expiresAtMs }: KeyState, nowMs: number): Stored | undef
   switch (value.kind) {
     case 'lock':
       return { value: Object.fromEntries(value.counts), ttlMs }
+    case 'read-write':
+      return { value: { mode: value.mode, ...Object.fromEntries(value.counts) }, ttlMs }
     case 'mutex':
       return { value: value.owner, ttlMs }
+    case 'count':
+      return { value: String(value.count), ttlMs }
     case 'foreign':
       return { value: value.hash ? { 'item:42': '3' } : ['theirs'], ttlMs }
   }

@@ -1,11 +1,34 @@
 import { describe } from 'vitest'
+import { fairSuite } from './fair.suite.js'
+import { fencedSuite } from './fenced.suite.js'
+import { groupSuite } from './group.suite.js'
+import { multiLockSuite } from './multi-lock.suite.js'
+import { redLockSuite } from './red-lock.suite.js'
+import { redMemoryWorld } from './red-world.js'
+import { latchSuite } from './latch.suite.js'
 import { lockSuite } from './lock.suite.js'
 import { memoryWorld } from './memory-world.js'
 import { mutexSuite } from './mutex.suite.js'
+import { semaphoreSuite } from './semaphore.suite.js'
+import { permitsSuite } from './permits.suite.js'
+import { readWriteSuite } from './read-write.suite.js'
+import { spinSuite } from './spin.suite.js'
+import { watchSuite } from './watch.suite.js'
 import { Stage } from './world.js'
 
 describe('on the memory engine', () => {
   const stage = new Stage(memoryWorld, { realTime: false })
   lockSuite(stage)
   mutexSuite(stage)
+  readWriteSuite(stage)
+  fairSuite(stage)
+  fencedSuite(stage)
+  spinSuite(stage)
+  permitsSuite(stage)
+  groupSuite(stage)
+  multiLockSuite(stage)
+  redLockSuite(() => redMemoryWorld(3))
+  watchSuite(stage)
+  semaphoreSuite(stage)
+  latchSuite(stage)
 })

@@ -4,7 +4,7 @@ import { open, type OpenClient, type Variant } from '../clients/variants.js'
 import { eventually } from '../support/eventually.js'
 import { raw, type Raw } from '../support/raw.js'
 import { startRedis } from '../support/server.js'
-import { atEnd, closeLater, type Stored, type World } from './world.js'
+import { atEnd, closeLater, takenAs, type Stored, type World } from './world.js'
 
 /** A real server and a client library. */
 export async function redisWorld(variant: Variant): Promise<World> {
@@ -52,7 +52,7 @@ export async function redisWorld(variant: Variant): Promise<World> {
     storeData: (key, type) =>
       replace(key, type === 'list' ? ['RPUSH', key, 'theirs'] : ['HSET', key, 'item:42', '3']),
     take: (key, owner, { kind, ttlMs }) =>
-      replace(key, kind === 'lock' ? ['HSET', key, owner, 1] : ['SET', key, owner], ['PEXPIRE', key, ttlMs]),
+      replace(key, written(key, takenAs(kind, owner)), ['PEXPIRE', key, ttlMs]),
     remove: async (key) => {
       await link.command('DEL', key)
     },
@@ -66,6 +66,11 @@ export async function redisWorld(variant: Variant): Promise<World> {
     },
   }
   return world
+}
+
+function written(key: string, value: unknown): (string | number)[] {
+  if (typeof value === 'string') return ['SET', key, value]
+  return ['HSET', key, ...Object.entries(value as Record<string, string | number>).flat()]
 }
 
 async function read(link: Raw, key: string): Promise<Stored | undefined> {

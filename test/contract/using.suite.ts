@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from 'vitest'
 import { LeaseLostError, type ExclusiveLock, type Lease } from '../../src/index.js'
 import { Door, turns, Watched } from './together.js'
-import { STRANGER, type KindStage } from './world.js'
+import { STRANGER, takenAs, type KindStage } from './world.js'
 
 /** Runs work under the lock, by either method, and gives the work's value. */
 type Runner = <T>(lock: ExclusiveLock, work: (lease: Lease) => T | PromiseLike<T>) => Promise<T>
@@ -77,7 +77,7 @@ export function using({ stage, kind, lock }: KindStage): void {
         })
         expect(signals[0]?.reason).toBeInstanceOf(LeaseLostError)
         expect(await stage.world.read(name)).toMatchObject({
-          value: kind === 'lock' ? { [STRANGER]: 1 } : STRANGER,
+          value: takenAs(kind, STRANGER),
         })
       },
     )

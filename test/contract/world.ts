@@ -1,11 +1,58 @@
 /** Where a contract is tried: an engine, its time, and what other programs see of it and do to it. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { afterAll, beforeAll, describe, onTestFinished, test } from 'vitest'
-import type { ExclusiveLock, Holdfast, HoldfastOptions } from '../../src/index.js'
+import type { CountingLock, ExclusiveLock, Holdfast, HoldfastOptions } from '../../src/index.js'
 import type { Value } from '../support/resp.js'
 
-/** The two kinds of lock with one holder. */
-export type Kind = 'lock' | 'mutex'
+/** The kinds of lock with one holder. */
+export type Kind = 'fair' | 'lock' | 'mutex' | 'fenced' | 'spin' | GroupKind | Side
+
+/** The sides of a read/write lock. What many readers may do at once is no matter of the common suites. */
+export type Side = 'read' | 'write'
+
+/** Locks made of several, here of one: they keep all the promises that a single lock makes. */
+export type GroupKind = 'multi' | 'red'
+
+/** Those that re-enter, and count. */
+export type CountingKind = Exclude<Kind, 'mutex' | GroupKind>
+
+/** What differs between the kinds, as a test sees it. */
+export interface Traits {
+  /** The key is a hash of owners and counts. */
+  readonly hash: boolean
+  /** Waiters are told of each release, and sleep until then. */
+  readonly told: boolean
+  /** Where releases are told, before the name. */
+  readonly channel: string | undefined
+}
+
+const HASH = { hash: true, told: true, channel: 'redisson_lock__channel' }
+
+/** The traits of each kind. */
+export const TRAITS: Readonly<Record<Kind, Traits>> = {
+  lock: HASH,
+  // Each waiter has a channel of its own.
+  fair: { ...HASH, channel: undefined },
+  fenced: HASH,
+  spin: { hash: true, told: false, channel: undefined },
+  multi: HASH,
+  red: HASH,
+  mutex: { hash: false, told: false, channel: 'holdfast_mutex__channel' },
+  read: { ...HASH, channel: 'redisson_rwlock' },
+  write: { ...HASH, channel: 'redisson_rwlock' },
+}
+
+/** What lies under the name of a lock that is held once. */
+export function heldAs(kind: Kind, owner: string): unknown {
+  if (kind === 'read') return { mode: 'read', [owner]: 1 }
+  if (kind === 'write') return { mode: 'write', [`${owner}:write`]: 1 }
+  return TRAITS[kind].hash ? { [owner]: 1 } : owner
+}
+
+/** What lies there when another process has taken it: from readers, by writing. */
+export function takenAs(kind: Kind, owner: string): unknown {
+  return heldAs(kind === 'read' ? 'write' : kind, owner)
+}
 
 /** What is stored under a name. */
 export interface Stored {
@@ -147,7 +194,34 @@ export function forKind(stage: Stage, kind: Kind): KindStage {
 
 /** The lock of a kind. */
 export function lockOf(kind: Kind, holdfast: Holdfast, name: string): ExclusiveLock {
-  return kind === 'lock' ? holdfast.lock(name) : holdfast.mutex(name)
+  switch (kind) {
+    case 'mutex':
+      return holdfast.mutex(name)
+    case 'multi':
+      return holdfast.multiLock([holdfast.lock(name), holdfast.lock(name)])
+    case 'red':
+      return holdfast.redLock(name, [holdfast])
+    default:
+      return countingLockOf(kind, holdfast, name)
+  }
+}
+
+/** The same for those that re-enter. */
+export function countingLockOf(kind: CountingKind, holdfast: Holdfast, name: string): CountingLock {
+  switch (kind) {
+    case 'lock':
+      return holdfast.lock(name)
+    case 'fair':
+      return holdfast.fairLock(name)
+    case 'fenced':
+      return holdfast.fencedLock(name)
+    case 'spin':
+      return holdfast.spinLock(name)
+    case 'read':
+      return holdfast.readWriteLock(name).read
+    case 'write':
+      return holdfast.readWriteLock(name).write
+  }
 }
 
 /** An owner as another process would have one. */

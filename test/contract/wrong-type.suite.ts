@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ExclusiveLock } from '../../src/index.js'
-import { lockOf, STRANGER, type KindStage } from './world.js'
+import { lockOf, STRANGER, TRAITS, type KindStage } from './world.js'
 
 const calls: readonly (readonly [name: string, call: (lock: ExclusiveLock) => Promise<unknown>])[] = [
   ['acquire', (lock) => lock.acquire()],
@@ -47,7 +47,7 @@ export function wrongType({ stage, kind, lock }: KindStage): void {
   test('the other kind of lock under the name is wrong too', async () => {
     const name = stage.name()
     const holdfast = await stage.world.holdfast()
-    const lease = await lockOf(kind === 'lock' ? 'mutex' : 'lock', holdfast, name).acquire()
+    const lease = await lockOf(TRAITS[kind].hash ? 'mutex' : 'lock', holdfast, name).acquire()
     const before = (await stage.world.read(name))?.value
     const mine = await lock(name)
     for (const [what, call] of calls)

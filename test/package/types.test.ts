@@ -17,11 +17,16 @@ const use = `
     const mutex: Mutex = holdfast.mutex('other')
     const value: string = await lock.using({ waitTime: 5_000, signal }, async (lease: Lease) => lease.owner)
     await using lease = await mutex.acquire({ leaseTime: 30_000 })
+    const fenced: FencedLock = holdfast.fencedLock('fenced')
+    const token: number = await fenced.using((lease: FencedLease) => lease.token)
+    const spin: SpinLock = holdfast.spinLock('spin', { backoff: exponentialBackoff({ max: 20 }) })
+    const counting: CountingLock[] = [fenced, spin, lock]
     const maybe: Lease | null = await lock.tryAcquire()
-    return maybe === null ? value.length : lease.remaining
+    return maybe === null ? value.length + token + counting.length : lease.remaining
   }
 `
-const ours = `import { Holdfast, type Lease, type Lock, type Mutex } from 'holdfast'`
+const ours = `import { exponentialBackoff, Holdfast } from 'holdfast'
+  import type { CountingLock, FencedLease, FencedLock, Lease, Lock, Mutex, SpinLock } from 'holdfast'`
 
 interface Client {
   readonly title: string

@@ -77,14 +77,30 @@ const LOCKS: readonly Breakage[] = [
       to: `found = redis.call('hexists', lock, owner) if found == 1 and redis.call('hincrby', lock, owner, -1) == 0 then redis.call('del', lock) end`,
     },
   ],
-  ['release tells nobody', { script: 'lock/release', from: `if keepMs == 0 then`, to: `if false then` }],
+  ['release tells nobody', { script: 'lock/release', from: `if told == 1 then`, to: `if false then` }],
   [
-    'release tells although the lock stays closed',
-    { script: 'lock/release', from: `if keepMs == 0 then`, to: `do` },
+    'a repeated release tells once more that the lock stays shut',
+    {
+      script: 'lock/release',
+      from: `found = redis.call('hexists', lock, rest)`,
+      to: `found = redis.call('hexists', lock, rest) told = found`,
+    },
   ],
   [
-    'release keeps the key of somebody else',
-    { script: 'lock/release', from: `if found == 1 then`, to: `do` },
+    'release shuts the lock of somebody else',
+    { script: 'lock/release', from: `if keepMs > 0 and found == 1 then`, to: `if keepMs > 0 then` },
+  ],
+  [
+    'a late copy of a release sets the rest again',
+    {
+      script: 'lock/release',
+      from: `found = redis.call('hexists', lock, rest)`,
+      to: `found = redis.call('hexists', lock, rest) if found == 1 then redis.call('pexpire', lock, ARGV[4]) end`,
+    },
+  ],
+  [
+    'the rest of a minimum hold can be renewed',
+    { script: 'lock/release', from: `local rest = owner .. ':0'`, to: `local rest = owner` },
   ],
   [
     'release leaves a tombstone only for an owner that was there',
@@ -136,13 +152,21 @@ const MUTEXES: readonly Breakage[] = [
   ],
   [
     'release does not look for its token',
-    { script: 'mutex/release', from: `local ours = holder == ARGV[1]`, to: `local ours = holder` },
+    {
+      script: 'mutex/release',
+      from: `local ours = holder == ARGV[1] or holder == rest`,
+      to: `local ours = holder`,
+    },
   ],
   [
     'release leaves no tombstone',
     { script: 'mutex/release', from: `if ARGV[5] ~= '0' then`, to: `if false then` },
   ],
-  ['release tells nobody', { script: 'mutex/release', from: `if keepMs == 0 then`, to: `if false then` }],
+  ['release tells nobody', { script: 'mutex/release', from: `if told then`, to: `if false then` }],
+  [
+    'the rest of a minimum hold can be renewed',
+    { script: 'mutex/release', from: `local rest = ARGV[1] .. ':0'`, to: `local rest = ARGV[1]` },
+  ],
   [
     'renew does not look for its token',
     { script: 'mutex/renew', from: `if holder == ARGV[i + 1] then`, to: `if holder then` },

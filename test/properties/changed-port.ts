@@ -15,6 +15,7 @@ export function changed(port: ClientPort, change: Change | undefined): ClientPor
     client: port.client,
     cluster: port.cluster,
     keyPrefix: port.keyPrefix,
+    database: port.database,
     get readiness() {
       return port.readiness
     },
@@ -24,6 +25,7 @@ export function changed(port: ClientPort, change: Change | undefined): ClientPor
         call.script.name === change.script ? { ...call, script: rewritten(call.script, change) } : call,
         passage,
       ),
+    setting: (name) => port.setting(name),
     subscriber: (events) => port.subscriber(events),
     close: () => port.close(),
   }

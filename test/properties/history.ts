@@ -85,6 +85,37 @@ function lockActs(owner: fc.Arbitrary<string>): fc.WeightedArbitrary<Operation>[
   ]
 }
 
+/** The fenced lock and the plain one are one lock; only what the former takes has tokens. */
+function fencedActs(owner: fc.Arbitrary<string>): fc.WeightedArbitrary<Operation>[] {
+  const op = <const O extends string>(word: O) => fc.constant(word)
+  return [
+    ...lockActs(owner),
+    { weight: 12, arbitrary: fc.record({ op: op('fenced.acquire'), name, owner, count, leaseMs: ttlMs }) },
+    { weight: 1, arbitrary: fc.record({ op: op('fenced.token'), name }) },
+  ]
+}
+
+/** The spin lock and the plain one are one lock; they differ in whom they tell of its end. */
+function spinActs(owner: fc.Arbitrary<string>): fc.WeightedArbitrary<Operation>[] {
+  const op = <const O extends string>(word: O) => fc.constant(word)
+  const keepMs = ttlMsOrZero
+  const entombMs = ttlMsOrZero
+  return [
+    ...lockActs(owner),
+    { weight: 4, arbitrary: fc.record({ op: op('spin.release'), name, owner, keepMs, entombMs }) },
+    { weight: 2, arbitrary: fc.record({ op: op('spin.force'), name, owners: seen(owner, 3) }) },
+  ]
+}
+
+function multiActs(owner: fc.Arbitrary<string>): fc.WeightedArbitrary<Operation>[] {
+  const names = fc.constantFrom([...NAMES], [...NAMES].reverse(), [NAMES[0]])
+  const op = <const O extends string>(word: O) => fc.constant(word)
+  return [
+    { weight: 8, arbitrary: fc.record({ op: op('multi.acquire'), names, owner, leaseMs: ttlMs }) },
+    { weight: 5, arbitrary: fc.record({ op: op('multi.release'), names, owner, entombMs: ttlMsOrZero }) },
+  ]
+}
+
 function mutexActs(owner: fc.Arbitrary<string>): fc.WeightedArbitrary<Operation>[] {
   const op = <const O extends string>(word: O) => fc.constant(word)
   return [
@@ -138,6 +169,15 @@ function history(acts: readonly fc.WeightedArbitrary<Act>[]): fc.Arbitrary<Act[]
 
 /** Histories of re-entrant locks. */
 export const lockHistories = history(lockActs(ownerOf(LOCK_OWNERS)))
+
+/** Histories of several re-entrant locks taken as one, and of single ones under the same names. */
+export const multiHistories = history([...lockActs(ownerOf(LOCK_OWNERS)), ...multiActs(ownerOf(LOCK_OWNERS))])
+
+/** Histories of fenced locks, and of plain ones under the same names. */
+export const fencedHistories = history(fencedActs(ownerOf(LOCK_OWNERS)))
+
+/** Histories of spin locks, and of plain ones under the same names. */
+export const spinHistories = history(spinActs(ownerOf(LOCK_OWNERS)))
 
 /** Histories of plain locks. */
 export const mutexHistories = history(mutexActs(ownerOf(TOKENS)))

@@ -28,7 +28,7 @@ export interface View {
   /** The names that the histories are about. */
   readonly names: readonly string[]
   /** What the model tells on a topic, and the channel and payload that this is on the wire. */
-  readonly topics: (name: string) => readonly (readonly [Topic, (hint: Hint) => string])[]
+  readonly topics: (name: string) => readonly (readonly [Topic, (hint: Hint, payload?: string) => string])[]
   /** The keys of a state. */
   readonly entries: (name: string, state: KeyState, nowMs: number) => (readonly [string, Entry])[]
 }
@@ -161,7 +161,7 @@ export class Model {
   constructor(view: View = LOCKS) {
     this.#view = view
     for (const [topic, message] of view.names.flatMap((name) => view.topics(name)))
-      this.#store.listen(topic, (hint) => this.#messages.push(message(hint)))
+      this.#store.listen(topic, (hint, payload) => this.#messages.push(message(hint, payload)))
   }
 
   async act(act: Act): Promise<unknown> {
@@ -210,7 +210,7 @@ export class Model {
 }
 
 /** Re-entrant locks and mutexes. */
-const LOCKS: View = {
+export const LOCKS: View = {
   names: NAMES,
   topics: (name) => [
     [{ family: 'lock', name }, () => `redisson_lock__channel:{${name}} 0`],
@@ -241,8 +241,12 @@ export function written(value: NonNullable<KeyState['value']>): {
   switch (value.kind) {
     case 'lock':
       return { type: 'hash', value: strings(value.counts) }
+    case 'read-write':
+      return { type: 'hash', value: { mode: value.mode, ...strings(value.counts) } }
     case 'mutex':
       return { type: 'string', value: value.owner }
+    case 'count':
+      return { type: 'string', value: String(value.count) }
     case 'foreign':
       return value.hash ? { type: 'hash', value: { colour: 'red' } } : { type: 'list', value: ['theirs'] }
   }

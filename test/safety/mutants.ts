@@ -95,8 +95,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'lease/tenure.ts',
-        from: `const deadlineMs = sentAtMs + ttlMs - toleranceMs`,
-        to: `const deadlineMs = this.#clock.now() + ttlMs + 0 * sentAtMs`,
+        from: `const endMs = sentAtMs + ttlMs - this.allowance(ttlMs)`,
+        to: `const endMs = this.#clock.now() + ttlMs + 0 * sentAtMs`,
       },
     ],
     faults: [FAULTS.slowReplies],

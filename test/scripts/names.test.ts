@@ -1,8 +1,14 @@
 /** The same keys and channels as Redisson, whatever the name. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { lockChannel, lockTombstone, mutexChannel, mutexTombstone } from '../../src/engine/redis/names.js'
+import {
+  fencedToken,
+  lockChannel,
+  lockTombstone,
+  mutexChannel,
+  mutexTombstone,
+} from '../../src/engine/redis/names.js'
 import * as scripts from '../../src/engine/redis/scripts.js'
-import { PeerLock } from '../support/peer.js'
+import { PeerLock } from '../peer/lock.js'
 import { hash, Stage, text } from './stage.js'
 import { OTHER, OWNER } from './words.js'
 
@@ -41,6 +47,7 @@ describe.each(NAMES)('the name %j', (name, inside) => {
     expect(lockTombstone(name, OWNER)).toBe(`redisson_unlock_latch:${inside}:${OWNER}`)
     const peer = new PeerLock(stage.raw, name, OTHER)
     expect([peer.channel, peer.latch(OWNER)]).toEqual([lock.channel, lock.tombstone])
+    expect(fencedToken(name)).toBe(`redisson_lock_token:${inside}`)
     expect(mutexChannel(name)).toBe(`holdfast_mutex__channel:${inside}`)
     expect(mutexTombstone(name, OWNER)).toBe(`holdfast_mutex_tombstone:${inside}:${OWNER}`)
   })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import * as scripts from '../../src/engine/redis/scripts.js'
 import { eventually } from '../support/eventually.js'
-import { PeerLock } from '../support/peer.js'
+import { PeerLock } from '../peer/lock.js'
 import { hash, Stage, text } from './stage.js'
 import { DEAD, LOCK as lock, LOCK_CHANNEL, OTHER, OWNER, dead, locks, unlocked } from './words.js'
 

@@ -50,12 +50,15 @@ export class Raw implements AsyncDisposable {
 }
 
 const FENCE = 'fence:of:the:test'
+let fences = 0
 
 /** What arrived on a subscription. Use {@link Raw.subscribe}. */
 export class Messages {
   readonly #raw: Raw
   readonly #socket: Socket
   readonly #splitter = new Splitter()
+  // Its own: where several watch at once, each knows its fence.
+  readonly #fence = `${FENCE}:${++fences}`
   #confirmed = 0
   #fences = 0
   #fencesSeen = 0
@@ -72,7 +75,7 @@ export class Messages {
 
   async subscribe(channels: readonly string[]): Promise<void> {
     const all = channels.includes('*')
-    const words = all ? ['PSUBSCRIBE', '*'] : ['SUBSCRIBE', ...channels, FENCE]
+    const words = all ? ['PSUBSCRIBE', '*'] : ['SUBSCRIBE', ...channels, this.#fence]
     this.#socket.write(encode(words))
     await eventually(() => this.#confirmed === words.length - 1, 'the subscription is confirmed')
   }
@@ -83,7 +86,7 @@ export class Messages {
    */
   async take(): Promise<readonly Message[]> {
     this.#fences += 1
-    await this.#raw.command('PUBLISH', FENCE, this.#fences)
+    await this.#raw.command('PUBLISH', this.#fence, this.#fences)
     await eventually(() => this.#fencesSeen === this.#fences, 'the fence arrives')
     const arrived = this.#arrived
     this.#arrived = []
@@ -99,7 +102,8 @@ export class Messages {
     const [kind, ...rest] = value.map(String)
     if (kind === 'subscribe' || kind === 'psubscribe') this.#confirmed += 1
     const [channel = '', payload = ''] = rest.slice(-2)
-    if (channel === FENCE) this.#fencesSeen = Number(payload)
-    else if (kind === 'message' || kind === 'pmessage') this.#arrived.push({ channel, payload })
+    if (channel === this.#fence) this.#fencesSeen = Number(payload)
+    if (channel.startsWith(FENCE)) return
+    if (kind === 'message' || kind === 'pmessage') this.#arrived.push({ channel, payload })
   }
 }

@@ -16,12 +16,13 @@ interface Import {
 
 /** Which layers a layer may import from; those after `types:` only as types. */
 const allowed: Record<string, string> = {
-  index: 'holdfast locks synchronizers guards lease contract memory redis clients base',
+  index: 'holdfast locks synchronizers guards watch lease contract memory redis clients base',
   cli: 'cli index holdfast base',
-  holdfast: 'holdfast locks synchronizers lease contract memory redis clients base',
+  holdfast: 'holdfast locks synchronizers watch lease contract memory redis clients base',
   locks: 'locks lease base',
   synchronizers: 'synchronizers locks lease contract base',
-  guards: 'guards locks lease base',
+  guards: 'guards redis clients base',
+  watch: 'watch locks lease contract base',
   lease: 'lease contract base',
   contract: 'contract base',
   model: 'model types: contract',

@@ -1,15 +1,19 @@
 import { systemClock, type Clock } from '../../clock.js'
-import type { Hint, Topic } from '../engine.js'
-import { at, FREE, type KeyState, type Step, type Wake } from '../model/state.js'
+import type { Hint, News, Topic } from '../engine.js'
+import { at, FREE, isEmpty, type KeyState, type Step, type Wake } from '../model/state.js'
 
 const ONE: Wake = { hint: 'one' }
 const SWEEP_MS = 10_000
+
+/** Hears of a message; its payload where that says more than the hint. */
+type Listener = (hint: Hint, payload?: string) => void
 
 /** The keys of one memory engine, or of several that share a name in one process. */
 export class MemoryStore {
   readonly clock: Clock
   readonly #keys = new Map<string, KeyState>()
-  readonly #listeners = new Map<string, Set<(hint: Hint) => void>>()
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #witnesses = new Set<(news: News) => void>()
   #sweeping = false
 
   constructor(clock: Clock = systemClock) {
@@ -19,6 +23,11 @@ export class MemoryStore {
   /** How many names have any state, tombstones included. */
   get size(): number {
     return this.#keys.size
+  }
+
+  /** All names under which there is a value. */
+  names(): string[] {
+    return [...this.#keys.keys()].filter((name) => this.read(name).value !== undefined)
   }
 
   /** The state under a name, with what is due removed. */
@@ -36,13 +45,14 @@ export class MemoryStore {
 
   /** Replaces the state under a name, as somebody else's program would. */
   write(name: string, state: KeyState): void {
-    if (state.value === undefined && state.tombstones.size === 0) this.#keys.delete(name)
+    if (this.#witnesses.size > 0) this.#report(name, state)
+    if (isEmpty(state)) this.#keys.delete(name)
     else this.#keys.set(name, state)
     this.#sweepLater()
   }
 
   /** Adds a listener and returns the function that takes it away. */
-  listen(topic: Topic, listener: (hint: Hint) => void): () => void {
+  listen(topic: Topic, listener: Listener): () => void {
     const key = topicKey(topic)
     const listeners = this.#listeners.get(key) ?? new Set()
     this.#listeners.set(key, listeners.add(listener))
@@ -52,11 +62,34 @@ export class MemoryStore {
     }
   }
 
-  #tell({ family, name }: Topic, { hint, owner }: Wake): void {
+  /** Adds one who is told of everything that is done to any key, and returns the function that takes it away. */
+  overhear(witness: (news: News) => void): () => void {
+    this.#witnesses.add(witness)
+    return () => this.#witnesses.delete(witness)
+  }
+
+  #report(name: string, after: KeyState): void {
+    const stored = this.#keys.get(name) ?? FREE
+    const before = this.read(name)
+    if (stored.value !== undefined && before.value === undefined) this.#witness(name, 'expired')
+    if (before.value !== after.value) this.#witness(name, after.value === undefined ? 'del' : 'set')
+    else if (after.value !== undefined && before.expiresAtMs !== after.expiresAtMs)
+      this.#witness(name, 'expire')
+  }
+
+  #witness(key: string, event: string): void {
+    for (const witness of this.#witnesses) {
+      queueMicrotask(() => {
+        witness({ key, event })
+      })
+    }
+  }
+
+  #tell({ family, name }: Topic, { hint, payload, owner }: Wake): void {
     const topic = owner === undefined ? { family, name } : { family, name, owner }
     for (const listener of this.#listeners.get(topicKey(topic)) ?? []) {
       queueMicrotask(() => {
-        listener(hint)
+        listener(hint, payload)
       })
     }
   }

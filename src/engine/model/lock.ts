@@ -121,7 +121,8 @@ function wrongType(state: KeyState): boolean {
   return foreign(state) && !(state.value?.kind === 'foreign' && state.value.hash)
 }
 
-function countsOf(state: KeyState): LockValue['counts'] {
+/** Owner → hold count; empty for anything but a lock. */
+export function countsOf(state: KeyState): LockValue['counts'] {
   return state.value?.kind === 'lock' ? state.value.counts : NO_COUNTS
 }
 
@@ -135,7 +136,8 @@ function withCount(state: KeyState, owner: string, count: number): KeyState {
   return { ...state, value: { kind: 'lock', counts: new Map(countsOf(state)).set(owner, count) } }
 }
 
-function without(state: KeyState, owners: readonly string[]): KeyState {
+/** The state without these owners. */
+export function without(state: KeyState, owners: readonly string[]): KeyState {
   const counts = new Map(countsOf(state))
   for (const owner of owners) counts.delete(owner)
   return counts.size === 0 ? freed(state) : { ...state, value: { kind: 'lock', counts } }

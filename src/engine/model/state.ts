@@ -1,10 +1,35 @@
 /** What is stored under one name: the state that the pure models work on. */
 export interface KeyState {
-  readonly value: LockValue | MutexValue | ForeignValue | undefined
+  readonly value: LockValue | MutexValue | CountValue | ForeignValue | ReadWriteValue | undefined
   /** When the key expires; `Infinity` for a key without TTL. Meaningless without a value. */
   readonly expiresAtMs: number
   /** Ended owners whose late acquires are refused, with the end of each tombstone. */
   readonly tombstones: ReadonlyMap<string, number>
+  /** The highest token that a fenced lock gave: a key of its own, that outlives every hold. `foreign`: somebody's data. */
+  readonly token?: number | 'foreign'
+  /** The read holds of a read/write lock, each a key of its own: `<owner>:rwlock_timeout:<i>` → its end. */
+  readonly holds?: ReadonlyMap<string, number>
+  /** The queue of a fair lock: two keys of its own, without a TTL. */
+  readonly fair?: FairQueue
+  /** What became of requests to a number that knows no owners: a key each, with a TTL. */
+  readonly requests?: ReadonlyMap<string, RequestNote>
+  /** Permits that are out, id → expiry in epoch milliseconds: a key of its own beside their number. */
+  readonly permits?: ReadonlyMap<string, number>
+}
+
+/** What became of a request, and until when that is known. */
+export interface RequestNote {
+  /** What it added to the number, in decimal; or a word. */
+  readonly note: string
+  readonly endMs: number
+}
+
+/** Those who wait for a fair lock. */
+export interface FairQueue {
+  /** In the order of their coming; the first is the head. */
+  readonly owners: readonly string[]
+  /** Until when each one's place is kept, in wall-clock milliseconds. */
+  readonly deadlines: ReadonlyMap<string, number>
 }
 
 /** The hash of a re-entrant lock: owner → hold count. */
@@ -19,6 +44,19 @@ export interface MutexValue {
   readonly owner: string
 }
 
+/** The number of a semaphore or a latch. */
+export interface CountValue {
+  readonly kind: 'count'
+  readonly count: number
+}
+
+/** The hash of a read/write lock: its mode, and field → hold count; a writer's field is `<owner>:write`. */
+export interface ReadWriteValue {
+  readonly kind: 'read-write'
+  readonly mode: 'read' | 'write'
+  readonly counts: ReadonlyMap<string, number>
+}
+
 /** Somebody's data. In a hash owners can be looked for all the same; any other type stops every operation at once. */
 export interface ForeignValue {
   readonly kind: 'foreign'
@@ -28,6 +66,8 @@ export interface ForeignValue {
 /** A message to waiters: whom it wakes, and the waiter's owner where each has a channel of its own. */
 export interface Wake {
   readonly hint: 'one' | 'all'
+  /** What the message says, where that is not the hint alone. */
+  readonly payload?: string
   readonly owner?: string
 }
 
@@ -41,17 +81,40 @@ export interface Step<Reply> {
 /** Nothing stored. */
 export const FREE: KeyState = { value: undefined, expiresAtMs: Infinity, tombstones: new Map() }
 
+/** Whether nothing at all is stored. */
+export function isEmpty(state: KeyState): boolean {
+  const noted = [state.tombstones, state.requests, state.permits, state.holds].some(
+    (map) => (map?.size ?? 0) > 0,
+  )
+  return state.value === undefined && !noted && state.token === undefined && state.fair === undefined
+}
+
 /** The state with everything that is due removed: a key lives while `now < expiresAtMs`. */
 export function at(state: KeyState, nowMs: number): KeyState {
   const expired = state.value !== undefined && state.expiresAtMs <= nowMs
   const tombstones = state.tombstones
   const due = [...tombstones].some(([, endMs]) => endMs <= nowMs)
-  if (!expired && !due) return state
+  const requests = liveRequests(state.requests, nowMs)
+  const holds = liveHolds(state.holds, nowMs)
+  if (!expired && !due && requests === state.requests && holds === state.holds) return state
   return {
+    ...state,
+    ...(requests === undefined ? {} : { requests }),
+    ...(holds === undefined ? {} : { holds }),
     value: expired ? undefined : state.value,
     expiresAtMs: expired ? Infinity : state.expiresAtMs,
     tombstones: due ? new Map([...tombstones].filter(([, endMs]) => endMs > nowMs)) : tombstones,
   }
+}
+
+function liveRequests(requests: KeyState['requests'], nowMs: number): KeyState['requests'] {
+  if (requests === undefined || ![...requests.values()].some(({ endMs }) => endMs <= nowMs)) return requests
+  return new Map([...requests].filter(([, { endMs }]) => endMs > nowMs))
+}
+
+function liveHolds(holds: KeyState['holds'], nowMs: number): KeyState['holds'] {
+  if (holds === undefined || ![...holds.values()].some((endMs) => endMs <= nowMs)) return holds
+  return new Map([...holds].filter(([, endMs]) => endMs > nowMs))
 }
 
 /** A step that changes nothing. */

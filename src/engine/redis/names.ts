@@ -20,6 +20,26 @@ export function lockTombstone(name: string, owner: string): string {
   return `${prefixed('redisson_unlock_latch', name)}:${owner}`
 }
 
+/** The channel on which both sides of a read/write lock are told of releases. */
+export function readWriteChannel(name: string): string {
+  return prefixed('redisson_rwlock', name)
+}
+
+/** The counter of a fenced lock's tokens. */
+export function fencedToken(name: string): string {
+  return prefixed('redisson_lock_token', name)
+}
+
+/** The waiters of a fair lock, in the order of their coming. */
+export function fairQueue(name: string): string {
+  return prefixed('redisson_lock_queue', name)
+}
+
+/** Until when the place of each of them is kept. */
+export function fairDeadlines(name: string): string {
+  return prefixed('redisson_lock_timeout', name)
+}
+
 /** The channel on which a mutex's release is told; plain locks of other libraries do not publish. */
 export function mutexChannel(name: string): string {
   return prefixed('holdfast_mutex__channel', name)
@@ -30,19 +50,63 @@ export function mutexTombstone(name: string, owner: string): string {
   return `${prefixed('holdfast_mutex_tombstone', name)}:${owner}`
 }
 
+/** The channel on which permits that became free are told. */
+export function semaphoreChannel(name: string): string {
+  return prefixed('redisson_sc', name)
+}
+
+/** Redisson's suffix form: `{name}:suffix`, or `name:suffix` if the name brings braces of its own. */
+export function suffixed(name: string, suffix: string): string {
+  return name.includes('{') ? `${name}:${suffix}` : `{${name}}:${suffix}`
+}
+
+/** The permits that are out, beside the number of those that are not. */
+export function permitLeases(name: string): string {
+  return suffixed(name, 'timeout')
+}
+
+/** The channel of a latch. Redisson puts braces around the name whether it has some or not. */
+export function latchChannel(name: string): string {
+  return `redisson_countdownlatch__channel__{${name}}`
+}
+
+/** Notes what became of a request to an object without owners, so that its copies change nothing. */
+export function requestKey(name: string, request: string): string {
+  return `${prefixed('holdfast_request', name)}:${request}`
+}
+
+/** What the handlers of a watch under a lock have handled. */
+export function watchMarks(name: string): string {
+  return prefixed('holdfast_watch', name)
+}
+
+/** Before a key, or a pattern of keys: the channel on which the server tells what is done to it. */
+export function keyspaceChannel(database: number): string {
+  return `__keyspace@${String(database)}__:`
+}
+
 /** The channel of a topic. */
-export function channelOf({ family, name }: Topic): string {
+export function channelOf({ family, name, owner }: Topic): string {
   switch (family) {
     case 'lock':
-      return lockChannel(name)
+      // Each waiter of a fair lock has a channel of its own.
+      return owner === undefined ? lockChannel(name) : `${lockChannel(name)}:${owner}`
     case 'mutex':
       return mutexChannel(name)
+    case 'read-write':
+      return readWriteChannel(name)
+    case 'semaphore':
+      return semaphoreChannel(name)
+    case 'latch':
+      return latchChannel(name)
   }
 }
 
 /** Why a name cannot be used in a cluster, or undefined: the keys derived from it would fall into different slots. */
-export function unsafeInCluster(name: string): string | undefined {
+export function unsafeInCluster(name: string, family?: Topic['family']): string | undefined {
   const open = name.indexOf('{')
+  // Its channel would have the braces twice, and so another hash tag than its key.
+  if (open !== -1 && family === 'latch') return `a latch's name must not contain '{'`
   if (open === -1) return name.includes('}') ? `it contains '}' without '{'` : undefined
   const close = name.indexOf('}', open + 1)
   if (close === -1) return `its '{' is never closed`

@@ -11,18 +11,1103 @@ import {
 } from './script.js'
 
 const bare = {
+  added: Object.freeze({ outcome: 'added' }),
+  badToken: Object.freeze({ outcome: 'badToken' }),
   dead: Object.freeze({ outcome: 'dead' }),
+  deleted: Object.freeze({ outcome: 'deleted' }),
+  exists: Object.freeze({ outcome: 'exists' }),
   foreign: Object.freeze({ outcome: 'foreign' }),
   free: Object.freeze({ outcome: 'free' }),
   freed: Object.freeze({ outcome: 'freed' }),
   gone: Object.freeze({ outcome: 'gone' }),
   granted: Object.freeze({ outcome: 'granted' }),
   kept: Object.freeze({ outcome: 'kept' }),
+  left: Object.freeze({ outcome: 'left' }),
   lost: Object.freeze({ outcome: 'lost' }),
+  marked: Object.freeze({ outcome: 'marked' }),
+  missing: Object.freeze({ outcome: 'missing' }),
   none: Object.freeze({ outcome: 'none' }),
+  overflow: Object.freeze({ outcome: 'overflow' }),
   released: Object.freeze({ outcome: 'released' }),
+  set: Object.freeze({ outcome: 'set' }),
   taken: Object.freeze({ outcome: 'taken' }),
   unannounced: Object.freeze({ outcome: 'unannounced' }),
+  undone: Object.freeze({ outcome: 'undone' }),
+  uninitialised: Object.freeze({ outcome: 'uninitialised' }),
+  updated: Object.freeze({ outcome: 'updated' }),
+}
+
+/** The arguments of {@link fairAbandon}. */
+export interface FairAbandonArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly queue: string
+  readonly deadlines: string
+  readonly owner: string
+  readonly waitMs: number
+  readonly entombMs: number
+  readonly nowMs: number
+  readonly lookMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link fairAbandon} answers. */
+export type FairAbandonReply =
+  { readonly outcome: 'left' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'none' }
+
+/** Ends an owner that was handed to nobody: out of the lock, if it got it, and out of the queue; its late copies are refused. */
+export const fairAbandon: ScriptDefinition<FairAbandonArgs, FairAbandonReply> = {
+  script: {
+    name: 'fair/abandon',
+    sha: 'bf435d862273eb004693af63b76477be105f4afc',
+    source: `local function mend(queue, deadlines)
+if redis.call('llen', queue) == redis.call('zcard', deadlines) then
+return
+end
+local placed = {}
+local owners = redis.call('lrange', queue, 0, -1)
+redis.call('del', queue)
+for _, owner in ipairs(owners) do
+if not placed[owner] and redis.call('zscore', deadlines, owner) then
+placed[owner] = true
+redis.call('rpush', queue, owner)
+end
+end
+for _, owner in ipairs(redis.call('zrange', deadlines, 0, -1)) do
+if not placed[owner] then
+redis.call('zrem', deadlines, owner)
+end
+end
+end
+local function leftOf(deadlines, owner, nowMs)
+return (redis.call('zscore', deadlines, owner) or nowMs) - nowMs
+end
+local function purge(queue, deadlines, nowMs, caller)
+mend(queue, deadlines)
+local time = redis.call('time')
+local earlierMs = math.min(nowMs, time[1] * 1000 + math.floor(time[2] / 1000))
+local changed = false
+while true do
+local head = redis.call('lindex', queue, 0)
+local leftMs = head and leftOf(deadlines, head, earlierMs)
+if not head or leftMs > 0 or head == caller then
+return head, leftMs, changed
+end
+redis.call('lpop', queue)
+redis.call('zrem', deadlines, head)
+changed = true
+end
+end
+local function dequeue(queue, deadlines, owner, waitMs)
+local found = redis.call('zrem', deadlines, owner)
+local behind = false
+for _, other in ipairs(redis.call('lrange', queue, 0, -1)) do
+if other == owner then
+behind = true
+elseif behind then
+redis.call('zincrby', deadlines, -waitMs, other)
+end
+end
+return found + redis.call('lrem', queue, 0, owner) > 0
+end
+local function cannotWait(ttlMs, leftMs, lookMs)
+return ttlMs ~= -1 and ttlMs <= lookMs or leftMs <= lookMs
+end
+local function tell(owner, channel, publish)
+local published = redis.pcall(publish, channel .. ':' .. owner, '0')
+return type(published) == 'table'
+end
+local lock, queue, deadlines, owner = KEYS[1], KEYS[3], KEYS[4], ARGV[1]
+local freed = redis.pcall('hdel', lock, owner) == 1
+if ARGV[3] ~= '0' then
+redis.call('del', KEYS[2])
+redis.call('set', KEYS[2], '1', 'px', ARGV[3])
+end
+mend(queue, deadlines)
+local led = redis.call('lindex', queue, 0) == owner
+local left = dequeue(queue, deadlines, owner, tonumber(ARGV[2]))
+if not left and not freed then
+return 0
+end
+if led or freed then
+local head, headMs = purge(queue, deadlines, tonumber(ARGV[4]))
+if head and cannotWait(redis.call('pttl', lock), headMs, tonumber(ARGV[5])) and tell(head, ARGV[6], ARGV[7]) then
+return 2
+end
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone, a.queue, a.deadlines],
+    args: [
+      a.owner,
+      String(a.waitMs),
+      String(a.entombMs),
+      String(a.nowMs),
+      String(a.lookMs),
+      a.channel,
+      a.publish,
+    ],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.left
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.none
+    throw unexpected('fair/abandon', reply)
+  },
+}
+
+/** The arguments of {@link fairAcquire}. */
+export interface FairAcquireArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly queue: string
+  readonly deadlines: string
+  readonly owner: string
+  readonly leaseMs: number
+  readonly waitMs: number
+  readonly nowMs: number
+  readonly join: number
+  readonly lookMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link fairAcquire} answers. */
+export type FairAcquireReply =
+  | { readonly outcome: 'granted' }
+  | { readonly outcome: 'queued'; readonly untilMs: number; readonly ttlMs: number; readonly holder: string; readonly head: string; readonly headMs: number }
+  | { readonly outcome: 'busy'; readonly ttlMs: number; readonly holder: string }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Takes the lock for a new owner, or puts it into the queue, or repeats an attempt whose reply was lost. */
+export const fairAcquire: ScriptDefinition<FairAcquireArgs, FairAcquireReply> = {
+  script: {
+    name: 'fair/acquire',
+    sha: '001502368a5c853fd44fde8a727162a75ca86354',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local function mend(queue, deadlines)
+if redis.call('llen', queue) == redis.call('zcard', deadlines) then
+return
+end
+local placed = {}
+local owners = redis.call('lrange', queue, 0, -1)
+redis.call('del', queue)
+for _, owner in ipairs(owners) do
+if not placed[owner] and redis.call('zscore', deadlines, owner) then
+placed[owner] = true
+redis.call('rpush', queue, owner)
+end
+end
+for _, owner in ipairs(redis.call('zrange', deadlines, 0, -1)) do
+if not placed[owner] then
+redis.call('zrem', deadlines, owner)
+end
+end
+end
+local function leftOf(deadlines, owner, nowMs)
+return (redis.call('zscore', deadlines, owner) or nowMs) - nowMs
+end
+local function purge(queue, deadlines, nowMs, caller)
+mend(queue, deadlines)
+local time = redis.call('time')
+local earlierMs = math.min(nowMs, time[1] * 1000 + math.floor(time[2] / 1000))
+local changed = false
+while true do
+local head = redis.call('lindex', queue, 0)
+local leftMs = head and leftOf(deadlines, head, earlierMs)
+if not head or leftMs > 0 or head == caller then
+return head, leftMs, changed
+end
+redis.call('lpop', queue)
+redis.call('zrem', deadlines, head)
+changed = true
+end
+end
+local function dequeue(queue, deadlines, owner, waitMs)
+local found = redis.call('zrem', deadlines, owner)
+local behind = false
+for _, other in ipairs(redis.call('lrange', queue, 0, -1)) do
+if other == owner then
+behind = true
+elseif behind then
+redis.call('zincrby', deadlines, -waitMs, other)
+end
+end
+return found + redis.call('lrem', queue, 0, owner) > 0
+end
+local function cannotWait(ttlMs, leftMs, lookMs)
+return ttlMs ~= -1 and ttlMs <= lookMs or leftMs <= lookMs
+end
+local function tell(owner, channel, publish)
+local published = redis.pcall(publish, channel .. ':' .. owner, '0')
+return type(published) == 'table'
+end
+local SLACK_MS = 100
+local function enqueue(queue, deadlines, owner, terms)
+local nowMs, waitMs, ttlMs = terms.nowMs, terms.waitMs, terms.ttlMs
+local deadline = redis.call('zscore', deadlines, owner)
+if not deadline then
+local last = redis.call('lindex', queue, -1)
+local untilMs = last and math.max(0, (redis.call('zscore', deadlines, last) or nowMs) - nowMs) or ttlMs
+redis.call('zadd', deadlines, untilMs + waitMs + nowMs, owner)
+redis.call('rpush', queue, owner)
+return untilMs
+end
+local untilMs = math.max(0, ttlMs)
+local lateMs = nowMs + untilMs + waitMs - deadline
+if terms.head == owner and lateMs > SLACK_MS then
+for _, other in ipairs(redis.call('lrange', queue, 0, -1)) do
+redis.call('zincrby', deadlines, lateMs, other)
+end
+end
+return untilMs
+end
+local lock, queue, deadlines, owner = KEYS[1], KEYS[3], KEYS[4], ARGV[1]
+local leaseMs, waitMs, nowMs, lookMs = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[6])
+if redis.call('exists', lock, KEYS[2], queue, deadlines) == 0 then
+redis.call('hset', lock, owner, 1)
+redis.call('pexpire', lock, ARGV[2])
+return 1
+end
+local ttlMs = redis.call('pttl', lock)
+if redis.call('hexists', lock, owner) == 1 then
+if ttlMs < leaseMs then
+redis.call('pexpire', lock, ARGV[2])
+end
+return 1
+end
+if redis.call('exists', KEYS[2]) == 1 then
+return -2
+end
+local holder = ttlMs == -2 and '' or firstOwner(lock)
+if not holder then
+return -3
+end
+local head, headMs, changed = purge(queue, deadlines, nowMs, owner)
+if ttlMs == -2 and (not head or head == owner) then
+redis.call('hset', lock, owner, 1)
+redis.call('pexpire', lock, ARGV[2])
+dequeue(queue, deadlines, owner, waitMs)
+head = redis.call('lindex', queue, 0)
+if head and cannotWait(leaseMs, leftOf(deadlines, head, nowMs), lookMs) then
+tell(head, ARGV[7], ARGV[8])
+end
+return 1
+end
+local terms = {head = head, ttlMs = ttlMs, waitMs = waitMs, nowMs = nowMs}
+local untilMs = ARGV[5] == '1' and enqueue(queue, deadlines, owner, terms)
+if changed and head and head ~= owner and cannotWait(ttlMs, headMs, lookMs) then
+tell(head, ARGV[7], ARGV[8])
+end
+if not untilMs then
+return {0, ttlMs, holder}
+end
+return {2, untilMs, ttlMs, holder, head or owner, math.max(0, headMs or 0)}`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone, a.queue, a.deadlines],
+    args: [
+      a.owner,
+      String(a.leaseMs),
+      String(a.waitMs),
+      String(a.nowMs),
+      String(a.join),
+      String(a.lookMs),
+      a.channel,
+      a.publish,
+    ],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.granted
+    if (hasStatus(reply, 2, 6)) {
+      return {
+        outcome: 'queued',
+        untilMs: integerAt('fair/acquire', reply, 1),
+        ttlMs: integerAt('fair/acquire', reply, 2),
+        holder: stringAt('fair/acquire', reply, 3),
+        head: stringAt('fair/acquire', reply, 4),
+        headMs: integerAt('fair/acquire', reply, 5),
+      }
+    }
+    if (hasStatus(reply, 0, 3)) {
+      return {
+        outcome: 'busy',
+        ttlMs: integerAt('fair/acquire', reply, 1),
+        holder: stringAt('fair/acquire', reply, 2),
+      }
+    }
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('fair/acquire', reply)
+  },
+}
+
+/** The arguments of {@link fairForce}. */
+export interface FairForceArgs {
+  readonly lock: string
+  readonly queue: string
+  readonly deadlines: string
+  readonly channel: string
+  readonly publish: string
+  readonly nowMs: number
+  readonly owners: readonly string[]
+}
+
+/** What {@link fairForce} answers. */
+export type FairForceReply =
+  { readonly outcome: 'freed' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'none' }
+
+/** Takes the lock from the owners that the caller has seen, and from nobody else. */
+export const fairForce: ScriptDefinition<FairForceArgs, FairForceReply> = {
+  script: {
+    name: 'fair/force',
+    sha: '45badd522d258c3728dc062aa16aa475289400c2',
+    source: `local function mend(queue, deadlines)
+if redis.call('llen', queue) == redis.call('zcard', deadlines) then
+return
+end
+local placed = {}
+local owners = redis.call('lrange', queue, 0, -1)
+redis.call('del', queue)
+for _, owner in ipairs(owners) do
+if not placed[owner] and redis.call('zscore', deadlines, owner) then
+placed[owner] = true
+redis.call('rpush', queue, owner)
+end
+end
+for _, owner in ipairs(redis.call('zrange', deadlines, 0, -1)) do
+if not placed[owner] then
+redis.call('zrem', deadlines, owner)
+end
+end
+end
+local function leftOf(deadlines, owner, nowMs)
+return (redis.call('zscore', deadlines, owner) or nowMs) - nowMs
+end
+local function purge(queue, deadlines, nowMs, caller)
+mend(queue, deadlines)
+local time = redis.call('time')
+local earlierMs = math.min(nowMs, time[1] * 1000 + math.floor(time[2] / 1000))
+local changed = false
+while true do
+local head = redis.call('lindex', queue, 0)
+local leftMs = head and leftOf(deadlines, head, earlierMs)
+if not head or leftMs > 0 or head == caller then
+return head, leftMs, changed
+end
+redis.call('lpop', queue)
+redis.call('zrem', deadlines, head)
+changed = true
+end
+end
+local function dequeue(queue, deadlines, owner, waitMs)
+local found = redis.call('zrem', deadlines, owner)
+local behind = false
+for _, other in ipairs(redis.call('lrange', queue, 0, -1)) do
+if other == owner then
+behind = true
+elseif behind then
+redis.call('zincrby', deadlines, -waitMs, other)
+end
+end
+return found + redis.call('lrem', queue, 0, owner) > 0
+end
+local function cannotWait(ttlMs, leftMs, lookMs)
+return ttlMs ~= -1 and ttlMs <= lookMs or leftMs <= lookMs
+end
+local function tell(owner, channel, publish)
+local published = redis.pcall(publish, channel .. ':' .. owner, '0')
+return type(published) == 'table'
+end
+local removed = 0
+for i = 4, #ARGV do
+removed = removed + redis.call('hdel', KEYS[1], ARGV[i])
+end
+if removed == 0 then
+return 0
+end
+local head = purge(KEYS[2], KEYS[3], tonumber(ARGV[3]))
+if head and tell(head, ARGV[1], ARGV[2]) then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.queue, a.deadlines],
+    args: [a.channel, a.publish, String(a.nowMs), ...a.owners],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.freed
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.none
+    throw unexpected('fair/force', reply)
+  },
+}
+
+/** The arguments of {@link fairRelease}. */
+export interface FairReleaseArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly queue: string
+  readonly deadlines: string
+  readonly owner: string
+  readonly channel: string
+  readonly publish: string
+  readonly keepMs: number
+  readonly entombMs: number
+  readonly nowMs: number
+}
+
+/** What {@link fairRelease} answers. */
+export type FairReleaseReply =
+  | { readonly outcome: 'released' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'taken' }
+
+/** Ends an owner: removes its field, or leaves the lock shut for the rest of its minimum hold, and tells the head of the queue. */
+export const fairRelease: ScriptDefinition<FairReleaseArgs, FairReleaseReply> = {
+  script: {
+    name: 'fair/release',
+    sha: '7095504842bd272c9c03e0f1d7e96a5225b737c7',
+    source: `local function mend(queue, deadlines)
+if redis.call('llen', queue) == redis.call('zcard', deadlines) then
+return
+end
+local placed = {}
+local owners = redis.call('lrange', queue, 0, -1)
+redis.call('del', queue)
+for _, owner in ipairs(owners) do
+if not placed[owner] and redis.call('zscore', deadlines, owner) then
+placed[owner] = true
+redis.call('rpush', queue, owner)
+end
+end
+for _, owner in ipairs(redis.call('zrange', deadlines, 0, -1)) do
+if not placed[owner] then
+redis.call('zrem', deadlines, owner)
+end
+end
+end
+local function leftOf(deadlines, owner, nowMs)
+return (redis.call('zscore', deadlines, owner) or nowMs) - nowMs
+end
+local function purge(queue, deadlines, nowMs, caller)
+mend(queue, deadlines)
+local time = redis.call('time')
+local earlierMs = math.min(nowMs, time[1] * 1000 + math.floor(time[2] / 1000))
+local changed = false
+while true do
+local head = redis.call('lindex', queue, 0)
+local leftMs = head and leftOf(deadlines, head, earlierMs)
+if not head or leftMs > 0 or head == caller then
+return head, leftMs, changed
+end
+redis.call('lpop', queue)
+redis.call('zrem', deadlines, head)
+changed = true
+end
+end
+local function dequeue(queue, deadlines, owner, waitMs)
+local found = redis.call('zrem', deadlines, owner)
+local behind = false
+for _, other in ipairs(redis.call('lrange', queue, 0, -1)) do
+if other == owner then
+behind = true
+elseif behind then
+redis.call('zincrby', deadlines, -waitMs, other)
+end
+end
+return found + redis.call('lrem', queue, 0, owner) > 0
+end
+local function cannotWait(ttlMs, leftMs, lookMs)
+return ttlMs ~= -1 and ttlMs <= lookMs or leftMs <= lookMs
+end
+local function tell(owner, channel, publish)
+local published = redis.pcall(publish, channel .. ':' .. owner, '0')
+return type(published) == 'table'
+end
+local lock, owner = KEYS[1], ARGV[1]
+local keepMs = tonumber(ARGV[4])
+local rest = owner .. ':0'
+local found = redis.call('hdel', lock, owner)
+local news = found
+if keepMs > 0 and found == 1 then
+redis.call('hset', lock, rest, 1)
+redis.call('pexpire', lock, ARGV[4])
+elseif keepMs > 0 then
+found = redis.call('hexists', lock, rest)
+elseif found == 0 then
+found = redis.call('hdel', lock, rest)
+news = found
+end
+if ARGV[5] ~= '0' then
+redis.call('del', KEYS[2])
+redis.call('set', KEYS[2], '1', 'px', ARGV[5])
+end
+local taken = found == 0 and redis.call('exists', lock) == 1
+if news == 0 and (found == 1 or taken) then
+return taken and -1 or 1
+end
+local head = purge(KEYS[3], KEYS[4], tonumber(ARGV[6]))
+local mute = head and tell(head, ARGV[2], ARGV[3])
+if found == 0 then
+return 0
+end
+return mute and 2 or 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone, a.queue, a.deadlines],
+    args: [a.owner, a.channel, a.publish, String(a.keepMs), String(a.entombMs), String(a.nowMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.released
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.gone
+    if (reply === -1) return bare.taken
+    throw unexpected('fair/release', reply)
+  },
+}
+
+/** The arguments of {@link fencedAcquire}. */
+export interface FencedAcquireArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly token: string
+  readonly owner: string
+  readonly count: number
+  readonly leaseMs: number
+}
+
+/** What {@link fencedAcquire} answers. */
+export type FencedAcquireReply =
+  | { readonly outcome: 'granted'; readonly token: string }
+  | { readonly outcome: 'busy'; readonly ttlMs: number; readonly holder: string }
+  | { readonly outcome: 'lost' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+  | { readonly outcome: 'badToken' }
+
+/** Takes the lock for an owner with a new token, enters it once more, or repeats an attempt whose reply was lost. */
+export const fencedAcquire: ScriptDefinition<FencedAcquireArgs, FencedAcquireReply> = {
+  script: {
+    name: 'fenced/acquire',
+    sha: '0c5d50fa4de09e2ffdfac08ac5520c5b2a2a43ec',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local function lastToken(key)
+local value = redis.pcall('get', key) or '0'
+if type(value) == 'table' and string.find(value.err, 'WRONGTYPE', 1, true) then
+return nil
+elseif type(value) == 'table' then
+value = redis.call('get', key)
+end
+local canonical = value == '0' or string.find(value, '^[1-9]%d*$')
+local token = canonical and tonumber(value)
+return token and token <= 9007199254740991 and token or nil
+end
+local lock, owner = KEYS[1], ARGV[1]
+local count, leaseMs = tonumber(ARGV[2]), tonumber(ARGV[3])
+local held = redis.call('hget', lock, owner)
+if not held and count > 1 then
+return -1
+end
+if not held and redis.call('exists', KEYS[2]) == 1 then
+return -2
+end
+if not held and redis.call('exists', lock) == 1 then
+local holder = firstOwner(lock)
+if not holder then
+return -3
+end
+return {0, redis.call('pttl', lock), holder}
+end
+local last = lastToken(KEYS[3])
+if not last or last == 9007199254740991 then
+return -4
+end
+local token = redis.call('incr', KEYS[3])
+if not held or tonumber(held) < count then
+redis.call('hset', lock, owner, ARGV[2])
+end
+if redis.call('pttl', lock) < leaseMs then
+redis.call('pexpire', lock, ARGV[3])
+end
+return {1, string.format('%.0f', token)}`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone, a.token],
+    args: [a.owner, String(a.count), String(a.leaseMs)],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'granted',
+        token: stringAt('fenced/acquire', reply, 1),
+      }
+    }
+    if (hasStatus(reply, 0, 3)) {
+      return {
+        outcome: 'busy',
+        ttlMs: integerAt('fenced/acquire', reply, 1),
+        holder: stringAt('fenced/acquire', reply, 2),
+      }
+    }
+    if (reply === -1) return bare.lost
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    if (reply === -4) return bare.badToken
+    throw unexpected('fenced/acquire', reply)
+  },
+}
+
+/** The arguments of {@link fencedToken}. */
+export interface FencedTokenArgs {
+  readonly token: string
+}
+
+/** What {@link fencedToken} answers. */
+export type FencedTokenReply =
+  { readonly outcome: 'known'; readonly token: string } | { readonly outcome: 'badToken' }
+
+/** Reads the highest token that was given; 0: none yet. */
+export const fencedToken: ScriptDefinition<FencedTokenArgs, FencedTokenReply> = {
+  script: {
+    name: 'fenced/token',
+    sha: '72def51834d59feeaff1ddae263fa176789de39a',
+    source: `local function lastToken(key)
+local value = redis.pcall('get', key) or '0'
+if type(value) == 'table' and string.find(value.err, 'WRONGTYPE', 1, true) then
+return nil
+elseif type(value) == 'table' then
+value = redis.call('get', key)
+end
+local canonical = value == '0' or string.find(value, '^[1-9]%d*$')
+local token = canonical and tonumber(value)
+return token and token <= 9007199254740991 and token or nil
+end
+local token = lastToken(KEYS[1])
+if not token then
+return -4
+end
+return {1, string.format('%.0f', token)}`,
+  },
+  encode: (a) => ({
+    keys: [a.token],
+    args: [],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'known',
+        token: stringAt('fenced/token', reply, 1),
+      }
+    }
+    if (reply === -4) return bare.badToken
+    throw unexpected('fenced/token', reply)
+  },
+}
+
+/** The arguments of {@link guardPass}. */
+export interface GuardPassArgs {
+  readonly guarded: string
+  readonly token: number
+  readonly step: string
+  readonly value: string
+}
+
+/** What {@link guardPass} answers. */
+export type GuardPassReply =
+  | { readonly outcome: 'passed'; readonly values: readonly string[] }
+  | { readonly outcome: 'stale'; readonly floor: string }
+  | { readonly outcome: 'foreign' }
+
+/** Reads, writes or removes a guarded value under a fencing token. Every step raises the floor to its token, reads too. */
+export const guardPass: ScriptDefinition<GuardPassArgs, GuardPassReply> = {
+  script: {
+    name: 'guard/pass',
+    sha: 'd27bba43300f5601e8a022b98dbd1b3c176b8596',
+    source: `local guarded, step = KEYS[1], ARGV[2]
+local found = redis.call('hget', guarded, 'token')
+local floor = tonumber(found or '0')
+if not floor or not found and redis.call('exists', guarded) == 1 then
+return -3
+end
+if tonumber(ARGV[1]) < floor then
+return {0, found}
+end
+local value = step == 'read' and redis.call('hget', guarded, 'value')
+if step == 'write' then
+redis.call('hset', guarded, 'token', ARGV[1], 'value', ARGV[3])
+elseif tonumber(ARGV[1]) > floor then
+redis.call('hset', guarded, 'token', ARGV[1])
+end
+if step == 'remove' then
+redis.call('hdel', guarded, 'value')
+end
+local reply = {1}
+if value then
+reply[2] = value
+end
+return reply`,
+  },
+  encode: (a) => ({
+    keys: [a.guarded],
+    args: [String(a.token), a.step, a.value],
+  }),
+  decode: (reply) => {
+    if (hasOpenStatus(reply, 1, 1)) {
+      return {
+        outcome: 'passed',
+        values: stringsFrom('guard/pass', reply, 1),
+      }
+    }
+    if (hasStatus(reply, 0, 2)) {
+      return {
+        outcome: 'stale',
+        floor: stringAt('guard/pass', reply, 1),
+      }
+    }
+    if (reply === -3) return bare.foreign
+    throw unexpected('guard/pass', reply)
+  },
+}
+
+/** The arguments of {@link latchCancel}. */
+export interface LatchCancelArgs {
+  readonly latch: string
+  readonly request: string
+  readonly requestMs: number
+}
+
+/** What {@link latchCancel} answers. */
+export type LatchCancelReply = { readonly outcome: 'undone' } | { readonly outcome: 'marked' }
+
+/** Takes a count-down back, unless it opened the latch, and notes that it is over, so that a late copy does nothing. */
+export const latchCancel: ScriptDefinition<LatchCancelArgs, LatchCancelReply> = {
+  script: {
+    name: 'latch/cancel',
+    sha: '8e3cfbc32bde6d5cd1bf5df0220e82b47b927ccf',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local latch, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+local value = note and whole(note) and redis.call('get', latch)
+local count = value and whole(value)
+redis.call('del', request)
+redis.call('set', request, 'ended', 'px', ARGV[1])
+if not count or count < 1 then
+return 0
+end
+redis.call('incr', latch)
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.latch, a.request],
+    args: [String(a.requestMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.undone
+    if (reply === 0) return bare.marked
+    throw unexpected('latch/cancel', reply)
+  },
+}
+
+/** The arguments of {@link latchCountDown}. */
+export interface LatchCountDownArgs {
+  readonly latch: string
+  readonly request: string
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link latchCountDown} answers. */
+export type LatchCountDownReply =
+  | { readonly outcome: 'counted'; readonly left: string }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Counts a latch down by one. At zero the key goes, and everybody is told that the latch is open. */
+export const latchCountDown: ScriptDefinition<LatchCountDownArgs, LatchCountDownReply> = {
+  script: {
+    name: 'latch/count-down',
+    sha: '066ce8cd87f3c671a39716b60056ebf2fd40ec60',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local latch, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note == 'ended' then
+return -2
+end
+if note then
+return {1, whole(note) and note or '0'}
+end
+local value = redis.call('get', latch)
+local count = whole(value or '0')
+if not count then
+return -3
+end
+redis.call('del', request)
+if count > 1 then
+redis.call('decr', latch)
+local left = string.format('%.0f', count - 1)
+redis.call('set', request, left, 'px', ARGV[1])
+return {1, left}
+end
+redis.call('del', latch)
+redis.call('set', request, 'open', 'px', ARGV[1])
+if count == 1 then
+local published = redis.pcall(ARGV[3], ARGV[2], '0')
+if type(published) == 'table' then
+return 2
+end
+end
+return {1, '0'}`,
+  },
+  encode: (a) => ({
+    keys: [a.latch, a.request],
+    args: [String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'counted',
+        left: stringAt('latch/count-down', reply, 1),
+      }
+    }
+    if (reply === 2) return bare.unannounced
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('latch/count-down', reply)
+  },
+}
+
+/** The arguments of {@link latchDelete}. */
+export interface LatchDeleteArgs {
+  readonly latch: string
+  readonly request: string
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link latchDelete} answers. */
+export type LatchDeleteReply =
+  | { readonly outcome: 'deleted' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'missing' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Removes a latch, which opens it, and tells everybody. */
+export const latchDelete: ScriptDefinition<LatchDeleteArgs, LatchDeleteReply> = {
+  script: {
+    name: 'latch/delete',
+    sha: 'd3d16aac1beb303c0a5843d698d2fc29482fe8a2',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local latch, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note == 'deleted' then
+return 1
+end
+if note then
+return note == 'missing' and 0 or -2
+end
+local value = redis.call('get', latch)
+if value and not whole(value) then
+return -3
+end
+redis.call('del', latch)
+redis.call('set', request, value and 'deleted' or 'missing', 'px', ARGV[1])
+if not value then
+return 0
+end
+local published = redis.pcall(ARGV[3], ARGV[2], '1')
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.latch, a.request],
+    args: [String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.deleted
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.missing
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('latch/delete', reply)
+  },
+}
+
+/** The arguments of {@link latchInspect}. */
+export interface LatchInspectArgs {
+  readonly latch: string
+}
+
+/** What {@link latchInspect} answers. */
+export type LatchInspectReply =
+  | { readonly outcome: 'counted'; readonly count: string }
+  | { readonly outcome: 'missing' }
+  | { readonly outcome: 'foreign' }
+
+/** Reads how often a latch has still to be counted down. */
+export const latchInspect: ScriptDefinition<LatchInspectArgs, LatchInspectReply> = {
+  script: {
+    name: 'latch/inspect',
+    sha: '80383cea0b0bbf524e2a53d4140e09970214d400',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local value = redis.call('get', KEYS[1])
+if not value then
+return 0
+end
+if not whole(value) then
+return -3
+end
+return {1, value}`,
+  },
+  encode: (a) => ({
+    keys: [a.latch],
+    args: [],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'counted',
+        count: stringAt('latch/inspect', reply, 1),
+      }
+    }
+    if (reply === 0) return bare.missing
+    if (reply === -3) return bare.foreign
+    throw unexpected('latch/inspect', reply)
+  },
+}
+
+/** The arguments of {@link latchSet}. */
+export interface LatchSetArgs {
+  readonly latch: string
+  readonly request: string
+  readonly count: number
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link latchSet} answers. */
+export type LatchSetReply =
+  | { readonly outcome: 'set' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'kept' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Sets the count of a latch that has none, and tells everybody that it is shut. */
+export const latchSet: ScriptDefinition<LatchSetArgs, LatchSetReply> = {
+  script: {
+    name: 'latch/set',
+    sha: 'd7edd01ee1b624928fbf4fb820ca5913b0233a85',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local latch, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note == 'set' then
+return 1
+end
+if note then
+return note == 'kept' and 0 or -2
+end
+local value = redis.call('get', latch)
+if value and not whole(value) then
+return -3
+end
+redis.call('set', request, value and 'kept' or 'set', 'px', ARGV[2])
+if value then
+return 0
+end
+redis.call('set', latch, ARGV[1])
+local published = redis.pcall(ARGV[4], ARGV[3], '1')
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.latch, a.request],
+    args: [String(a.count), String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.set
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.kept
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('latch/set', reply)
+  },
 }
 
 /** The arguments of {@link lockAcquire}. */
@@ -364,6 +1449,160 @@ return results`,
   decode: (reply) => ({ results: integersFrom('lock/renew', reply, 0) }),
 }
 
+/** The arguments of {@link multiAcquire}. */
+export interface MultiAcquireArgs {
+  readonly keys: readonly string[]
+  readonly owner: string
+  readonly leaseMs: number
+}
+
+/** What {@link multiAcquire} answers. */
+export type MultiAcquireReply =
+  | { readonly outcome: 'granted' }
+  | { readonly outcome: 'busy'; readonly index: number; readonly ttlMs: number; readonly holder: string }
+  | { readonly outcome: 'dead'; readonly index: number }
+  | { readonly outcome: 'foreign'; readonly index: number }
+
+/** Takes several locks for one owner, all or none, or repeats an attempt whose reply was lost. */
+export const multiAcquire: ScriptDefinition<MultiAcquireArgs, MultiAcquireReply> = {
+  script: {
+    name: 'multi/acquire',
+    sha: '76e7d84b0e9bc3a1d98d18aa35d2087832afd0d7',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local owner, leaseMs = ARGV[1], tonumber(ARGV[2])
+local size = #KEYS / 2
+local held = {}
+for i = 1, size do
+local lock = KEYS[i]
+held[i] = redis.pcall('hget', lock, owner)
+if type(held[i]) == 'table' then
+return {-3, i - 1}
+end
+if not held[i] and redis.call('exists', KEYS[size + i]) == 1 then
+return {-2, i - 1}
+end
+if not held[i] and redis.call('exists', lock) == 1 then
+local holder = firstOwner(lock)
+if not holder then
+return {-3, i - 1}
+end
+return {0, i - 1, redis.call('pttl', lock), holder}
+end
+end
+for i = 1, size do
+if not held[i] then
+redis.call('hset', KEYS[i], owner, 1)
+end
+if redis.call('pttl', KEYS[i]) < leaseMs then
+redis.call('pexpire', KEYS[i], ARGV[2])
+end
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [...a.keys],
+    args: [a.owner, String(a.leaseMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.granted
+    if (hasStatus(reply, 0, 4)) {
+      return {
+        outcome: 'busy',
+        index: integerAt('multi/acquire', reply, 1),
+        ttlMs: integerAt('multi/acquire', reply, 2),
+        holder: stringAt('multi/acquire', reply, 3),
+      }
+    }
+    if (hasStatus(reply, -2, 2)) {
+      return {
+        outcome: 'dead',
+        index: integerAt('multi/acquire', reply, 1),
+      }
+    }
+    if (hasStatus(reply, -3, 2)) {
+      return {
+        outcome: 'foreign',
+        index: integerAt('multi/acquire', reply, 1),
+      }
+    }
+    throw unexpected('multi/acquire', reply)
+  },
+}
+
+/** The arguments of {@link multiRelease}. */
+export interface MultiReleaseArgs {
+  readonly keys: readonly string[]
+  readonly owner: string
+  readonly entombMs: number
+  readonly publish: string
+  readonly channels: readonly string[]
+}
+
+/** What {@link multiRelease} answers. */
+export interface MultiReleaseReply {
+  readonly results: readonly number[]
+}
+
+/** Ends one owner of several locks: removes its fields, and tells one waiter of each lock. */
+export const multiRelease: ScriptDefinition<MultiReleaseArgs, MultiReleaseReply> = {
+  script: {
+    name: 'multi/release',
+    sha: '196e3f8f0aa02383a5cae42511458bf6c1928aa2',
+    source: `local owner = ARGV[1]
+local size = #KEYS / 2
+local results = {}
+for i = 1, size do
+local lock = KEYS[i]
+local found = redis.pcall('hdel', lock, owner)
+if found == 0 then
+found = redis.call('hdel', lock, owner .. ':0')
+end
+if type(found) == 'table' then
+results[i] = -3
+elseif found == 1 then
+results[i] = 1
+else
+results[i] = redis.call('exists', lock) == 1 and -1 or 0
+end
+end
+if ARGV[2] ~= '0' then
+for i = 1, size do
+if results[i] ~= -3 then
+redis.call('del', KEYS[size + i])
+redis.call('set', KEYS[size + i], '1', 'px', ARGV[2])
+end
+end
+end
+for i = 1, size do
+if results[i] == 1 and type(redis.pcall(ARGV[3], ARGV[3 + i], '0')) == 'table' then
+results[i] = 2
+end
+end
+return results`,
+  },
+  encode: (a) => ({
+    keys: [...a.keys],
+    args: [a.owner, String(a.entombMs), a.publish, ...a.channels],
+  }),
+  decode: (reply) => ({ results: integersFrom('multi/release', reply, 0) }),
+}
+
 /** The arguments of {@link mutexAcquire}. */
 export interface MutexAcquireArgs {
   readonly mutex: string
@@ -595,4 +1834,2565 @@ return results`,
     args: [String(a.ttlMs), ...a.owners],
   }),
   decode: (reply) => ({ results: integersFrom('mutex/renew', reply, 0) }),
+}
+
+/** The arguments of {@link permitsAcquire}. */
+export interface PermitsAcquireArgs {
+  readonly count: string
+  readonly leases: string
+  readonly tombstone: string
+  readonly channel: string
+  readonly publish: string
+  readonly nowMs: number
+  readonly leaseMs: number
+  readonly total: number
+  readonly ids: readonly string[]
+}
+
+/** What {@link permitsAcquire} answers. */
+export type PermitsAcquireReply =
+  | { readonly outcome: 'granted'; readonly left: number; readonly ttlMs: number }
+  | { readonly outcome: 'busy'; readonly ttlMs: number }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+  | { readonly outcome: 'uninitialised' }
+
+/** Takes permits under the ids that the caller chose, all or none, or repeats an attempt whose reply was lost. */
+export const permitsAcquire: ScriptDefinition<PermitsAcquireArgs, PermitsAcquireReply> = {
+  script: {
+    name: 'permits/acquire',
+    sha: '1fef25ac687a22eff89d9693a8c97039ffa76462',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local function rawIds(first)
+local ids = {}
+for i = first, #ARGV do
+ids[i - first + 1] = raw(ARGV[i])
+end
+return ids
+end
+local function takeBack(count, leases, ids)
+local back = #ids == 0 and 0 or redis.call('zrem', leases, unpack(ids))
+return back > 0 and redis.call('incrby', count, back)
+end
+local function expired(leases, atMs, most)
+return redis.call('zrangebyscore', leases, '-inf', atMs, 'limit', 0, most)
+end
+local function nextMs(leases, atMs)
+local first = redis.call('zrange', leases, 0, 0, 'withscores')
+local score = tonumber(first[2] or ENDLESS_MS)
+return score < ENDLESS_MS and math.max(score - atMs, 0) or -1
+end
+local function liveAsLong(count, leases)
+local countMs, leasesMs = redis.call('pttl', count), redis.call('pttl', leases)
+if countMs > leasesMs then
+redis.call('pexpire', leases, countMs)
+elseif countMs == -1 and leasesMs >= 0 then
+redis.call('persist', leases)
+end
+end
+local count, leases = KEYS[1], KEYS[2]
+local pastMs, aheadMs = times(tonumber(ARGV[3]))
+local untilMs = math.min(aheadMs + tonumber(ARGV[4]), ENDLESS_MS)
+local available = read(count)
+local wanted, held, words = #ARGV - 5, {}, {}
+for i, id in ipairs(rawIds(6)) do
+local score = redis.call('zscore', leases, id)
+held[#held + 1] = score and id or nil
+words[2 * i - 1] = math.max(untilMs, tonumber(score or 0))
+words[2 * i] = id
+end
+if available == nil then
+return -3
+end
+if #held == wanted then
+redis.call('zadd', leases, unpack(words))
+return {1, available or 0, 0}
+end
+if redis.call('exists', KEYS[3]) == 1 then
+return -2
+end
+local told
+if not available then
+if ARGV[5] == '-1' then
+return -4
+end
+available = ARGV[5] - redis.call('zcard', leases)
+redis.call('set', count, available)
+told = available
+end
+local most = math.max(wanted, math.min(wanted - available, 1000))
+for _, ids in ipairs({held, expired(leases, pastMs, most)}) do
+local now = takeBack(count, leases, ids)
+available, told = now or available, now or told
+end
+local reply = available < wanted and {0, nextMs(leases, pastMs)}
+if not reply then
+available = redis.call('decrby', count, wanted)
+redis.call('zadd', leases, unpack(words))
+liveAsLong(count, leases)
+reply = {1, available, available > 0 and 0 or nextMs(leases, pastMs)}
+end
+if told and told > 0 then
+announce(ARGV[2], ARGV[1], told)
+end
+return reply`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases, a.tombstone],
+    args: [a.channel, a.publish, String(a.nowMs), String(a.leaseMs), String(a.total), ...a.ids],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 3)) {
+      return {
+        outcome: 'granted',
+        left: integerAt('permits/acquire', reply, 1),
+        ttlMs: integerAt('permits/acquire', reply, 2),
+      }
+    }
+    if (hasStatus(reply, 0, 2)) {
+      return {
+        outcome: 'busy',
+        ttlMs: integerAt('permits/acquire', reply, 1),
+      }
+    }
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    if (reply === -4) return bare.uninitialised
+    throw unexpected('permits/acquire', reply)
+  },
+}
+
+/** The arguments of {@link permitsAdd}. */
+export interface PermitsAddArgs {
+  readonly count: string
+  readonly leases: string
+  readonly request: string
+  readonly channel: string
+  readonly publish: string
+  readonly permits: number
+  readonly total: number
+  readonly markMs: number
+}
+
+/** What {@link permitsAdd} answers. */
+export type PermitsAddReply =
+  { readonly outcome: 'set' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'foreign' }
+
+/** Changes by how many permits there are in all. */
+export const permitsAdd: ScriptDefinition<PermitsAddArgs, PermitsAddReply> = {
+  script: {
+    name: 'permits/add',
+    sha: 'dddd8df1ee6bdbad3067b28bed8b5a73dd9ec65d',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local count = KEYS[1]
+local available = read(count)
+if available == nil then
+return -3
+end
+if redis.call('exists', KEYS[3]) == 1 then
+return 1
+end
+if not available then
+redis.call('set', count, math.max(ARGV[4], 0) - redis.call('zcard', KEYS[2]))
+end
+redis.call('incrby', count, ARGV[3])
+redis.call('set', KEYS[3], '1', 'px', ARGV[5])
+local told = tonumber(ARGV[3]) < 0 or announce(ARGV[2], ARGV[1], tonumber(ARGV[3]))
+return told and 1 or 2`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases, a.request],
+    args: [a.channel, a.publish, String(a.permits), String(a.total), String(a.markMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.set
+    if (reply === 2) return bare.unannounced
+    if (reply === -3) return bare.foreign
+    throw unexpected('permits/add', reply)
+  },
+}
+
+/** The arguments of {@link permitsCount}. */
+export interface PermitsCountArgs {
+  readonly count: string
+  readonly leases: string
+  readonly channel: string
+  readonly publish: string
+  readonly nowMs: number
+}
+
+/** What {@link permitsCount} answers. */
+export type PermitsCountReply =
+  | { readonly outcome: 'counted'; readonly available: number; readonly acquired: number }
+  | { readonly outcome: 'uninitialised'; readonly acquired: number }
+  | { readonly outcome: 'foreign' }
+
+/** Counts the permits, and takes back what has expired. */
+export const permitsCount: ScriptDefinition<PermitsCountArgs, PermitsCountReply> = {
+  script: {
+    name: 'permits/count',
+    sha: 'c54be1bced7c65ea46b6ee2e5795be066ad24b03',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local function takeBack(count, leases, ids)
+local back = #ids == 0 and 0 or redis.call('zrem', leases, unpack(ids))
+return back > 0 and redis.call('incrby', count, back)
+end
+local function expired(leases, atMs, most)
+return redis.call('zrangebyscore', leases, '-inf', atMs, 'limit', 0, most)
+end
+local function nextMs(leases, atMs)
+local first = redis.call('zrange', leases, 0, 0, 'withscores')
+local score = tonumber(first[2] or ENDLESS_MS)
+return score < ENDLESS_MS and math.max(score - atMs, 0) or -1
+end
+local function liveAsLong(count, leases)
+local countMs, leasesMs = redis.call('pttl', count), redis.call('pttl', leases)
+if countMs > leasesMs then
+redis.call('pexpire', leases, countMs)
+elseif countMs == -1 and leasesMs >= 0 then
+redis.call('persist', leases)
+end
+end
+local count, leases = KEYS[1], KEYS[2]
+local pastMs = times(tonumber(ARGV[3]))
+local available = read(count)
+if available == nil then
+return -3
+end
+local acquired = redis.call('zcount', leases, '(' .. string.format('%.0f', pastMs), '+inf')
+if not available then
+return {0, acquired}
+end
+local now = takeBack(count, leases, expired(leases, pastMs, 1000))
+available = (now or available) + redis.call('zcount', leases, '-inf', pastMs)
+if now and now > 0 then
+announce(ARGV[2], ARGV[1], now)
+end
+return {1, available, acquired}`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases],
+    args: [a.channel, a.publish, String(a.nowMs)],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 3)) {
+      return {
+        outcome: 'counted',
+        available: integerAt('permits/count', reply, 1),
+        acquired: integerAt('permits/count', reply, 2),
+      }
+    }
+    if (hasStatus(reply, 0, 2)) {
+      return {
+        outcome: 'uninitialised',
+        acquired: integerAt('permits/count', reply, 1),
+      }
+    }
+    if (reply === -3) return bare.foreign
+    throw unexpected('permits/count', reply)
+  },
+}
+
+/** The arguments of {@link permitsGive}. */
+export interface PermitsGiveArgs {
+  readonly count: string
+  readonly leases: string
+  readonly channel: string
+  readonly publish: string
+  readonly nowMs: number
+  readonly all: number
+  readonly ids: readonly string[]
+}
+
+/** What {@link permitsGive} answers. */
+export type PermitsGiveReply =
+  | { readonly outcome: 'released'; readonly number: number }
+  | { readonly outcome: 'unannounced'; readonly number: number }
+  | { readonly outcome: 'none' }
+  | { readonly outcome: 'foreign' }
+
+/** Gives permits back by their ids, whoever took them: all of them or none, or those that are out. */
+export const permitsGive: ScriptDefinition<PermitsGiveArgs, PermitsGiveReply> = {
+  script: {
+    name: 'permits/give',
+    sha: '76228dc6046fa81b5cb0afca054fdc823a590b22',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local function rawIds(first)
+local ids = {}
+for i = first, #ARGV do
+ids[i - first + 1] = raw(ARGV[i])
+end
+return ids
+end
+local count, leases = KEYS[1], KEYS[2]
+local pastMs = times(tonumber(ARGV[3]))
+local available = read(count)
+if available == nil then
+return -3
+end
+local ids = {}
+for _, id in ipairs(rawIds(5)) do
+local score = redis.call('zscore', leases, id)
+if score and tonumber(score) > pastMs then
+ids[#ids + 1] = id
+end
+end
+local number = #ids
+if number == 0 or number < #ARGV - 4 and ARGV[4] == '1' then
+return 0
+end
+redis.call('zrem', leases, unpack(ids))
+if available then
+available = redis.call('incrby', count, number)
+end
+local told = announce(ARGV[2], ARGV[1], #ARGV == 5 and available or number)
+return {told and 1 or 2, number}`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases],
+    args: [a.channel, a.publish, String(a.nowMs), String(a.all), ...a.ids],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'released',
+        number: integerAt('permits/give', reply, 1),
+      }
+    }
+    if (hasStatus(reply, 2, 2)) {
+      return {
+        outcome: 'unannounced',
+        number: integerAt('permits/give', reply, 1),
+      }
+    }
+    if (reply === 0) return bare.none
+    if (reply === -3) return bare.foreign
+    throw unexpected('permits/give', reply)
+  },
+}
+
+/** The arguments of {@link permitsRelease}. */
+export interface PermitsReleaseArgs {
+  readonly count: string
+  readonly leases: string
+  readonly tombstone: string
+  readonly channel: string
+  readonly publish: string
+  readonly entombMs: number
+  readonly ids: readonly string[]
+}
+
+/** What {@link permitsRelease} answers. */
+export type PermitsReleaseReply =
+  | { readonly outcome: 'released' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'foreign' }
+
+/** Ends an owner: takes those of its permits back that are still out, and tells the waiters. */
+export const permitsRelease: ScriptDefinition<PermitsReleaseArgs, PermitsReleaseReply> = {
+  script: {
+    name: 'permits/release',
+    sha: '7a3141274ddad87bac75a79ddcc67d720340f860',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local function rawIds(first)
+local ids = {}
+for i = first, #ARGV do
+ids[i - first + 1] = raw(ARGV[i])
+end
+return ids
+end
+local count, leases = KEYS[1], KEYS[2]
+local available = read(count)
+if available == nil then
+return -3
+end
+local ids = rawIds(4)
+local back = redis.call('zrem', leases, unpack(ids))
+if ARGV[3] ~= '0' then
+redis.call('set', KEYS[3], '1', 'px', ARGV[3])
+end
+if back > 0 and available then
+available = redis.call('incrby', count, back)
+end
+local told = back == 0 or announce(ARGV[2], ARGV[1], #ids == 1 and available or back)
+if back < #ids then
+return 0
+end
+return told and 1 or 2`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases, a.tombstone],
+    args: [a.channel, a.publish, String(a.entombMs), ...a.ids],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.released
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.gone
+    if (reply === -3) return bare.foreign
+    throw unexpected('permits/release', reply)
+  },
+}
+
+/** The arguments of {@link permitsRenew}. */
+export interface PermitsRenewArgs {
+  readonly leases: readonly string[]
+  readonly nowMs: number
+  readonly ttlMs: number
+  readonly owners: readonly string[]
+}
+
+/** What {@link permitsRenew} answers. */
+export interface PermitsRenewReply {
+  readonly results: readonly number[]
+}
+
+/** Puts off the expiry of the permits of many owners. Never creates a permit and never brings an expiry forward. */
+export const permitsRenew: ScriptDefinition<PermitsRenewArgs, PermitsRenewReply> = {
+  script: {
+    name: 'permits/renew',
+    sha: 'dc18814e7f34a8eabe07370b59570d399610e176',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local pastMs, aheadMs = times(tonumber(ARGV[1]))
+local untilMs = math.min(aheadMs + tonumber(ARGV[2]), ENDLESS_MS)
+local results = {}
+for i, leases in ipairs(KEYS) do
+local words = {}
+results[i] = 1
+for hex in string.gmatch(ARGV[i + 2], '%x+') do
+local id = raw(hex)
+local score = redis.pcall('zscore', leases, id)
+if type(score) == 'table' then
+results[i] = -1
+elseif not score or tonumber(score) <= pastMs then
+results[i] = math.min(results[i], 0)
+elseif tonumber(score) < untilMs then
+words[#words + 1] = untilMs
+words[#words + 1] = id
+end
+end
+if results[i] == 1 and #words > 0 then
+redis.call('zrem', leases, '')
+redis.call('zadd', leases, unpack(words))
+end
+end
+return results`,
+  },
+  encode: (a) => ({
+    keys: [...a.leases],
+    args: [String(a.nowMs), String(a.ttlMs), ...a.owners],
+  }),
+  decode: (reply) => ({ results: integersFrom('permits/renew', reply, 0) }),
+}
+
+/** The arguments of {@link permitsRest}. */
+export interface PermitsRestArgs {
+  readonly leases: string
+  readonly nowMs: number
+  readonly id: string
+}
+
+/** What {@link permitsRest} answers. */
+export type PermitsRestReply =
+  { readonly outcome: 'held'; readonly ttlMs: number } | { readonly outcome: 'gone' }
+
+/** Tells how long a permit is still out; -1: for ever. */
+export const permitsRest: ScriptDefinition<PermitsRestArgs, PermitsRestReply> = {
+  script: {
+    name: 'permits/rest',
+    sha: 'a69fd514eefb9d6f099127e6459bdd9880b12fac',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local pastMs = times(tonumber(ARGV[1]))
+local score = tonumber(redis.call('zscore', KEYS[1], raw(ARGV[2])) or 0)
+if score <= pastMs then
+return 0
+end
+return {1, score < ENDLESS_MS and score - pastMs or -1}`,
+  },
+  encode: (a) => ({
+    keys: [a.leases],
+    args: [String(a.nowMs), a.id],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'held',
+        ttlMs: integerAt('permits/rest', reply, 1),
+      }
+    }
+    if (reply === 0) return bare.gone
+    throw unexpected('permits/rest', reply)
+  },
+}
+
+/** The arguments of {@link permitsSet}. */
+export interface PermitsSetArgs {
+  readonly count: string
+  readonly leases: string
+  readonly request: string
+  readonly channel: string
+  readonly publish: string
+  readonly permits: number
+  readonly markMs: number
+}
+
+/** What {@link permitsSet} answers. */
+export type PermitsSetReply =
+  { readonly outcome: 'set' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'foreign' }
+
+/** Sets how many permits there are in all, those that are out included. */
+export const permitsSet: ScriptDefinition<PermitsSetArgs, PermitsSetReply> = {
+  script: {
+    name: 'permits/set',
+    sha: '60b6bd699d8f5168a8120d70076c9e3ed8d9f242',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local count, leases = KEYS[1], KEYS[2]
+local available = read(count)
+if available == nil then
+return -3
+end
+local wanted = ARGV[3] - redis.call('zcard', leases)
+if available == wanted or redis.call('exists', KEYS[3]) == 1 then
+return 1
+end
+redis.call('incrby', count, string.format('%.0f', wanted - (available or 0)))
+redis.call('set', KEYS[3], '1', 'px', ARGV[4])
+return announce(ARGV[2], ARGV[1], tonumber(ARGV[3])) and 1 or 2`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases, a.request],
+    args: [a.channel, a.publish, String(a.permits), String(a.markMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.set
+    if (reply === 2) return bare.unannounced
+    if (reply === -3) return bare.foreign
+    throw unexpected('permits/set', reply)
+  },
+}
+
+/** The arguments of {@link permitsTrySet}. */
+export interface PermitsTrySetArgs {
+  readonly count: string
+  readonly leases: string
+  readonly request: string
+  readonly channel: string
+  readonly publish: string
+  readonly permits: number
+  readonly markMs: number
+}
+
+/** What {@link permitsTrySet} answers. */
+export type PermitsTrySetReply =
+  | { readonly outcome: 'set' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'exists' }
+  | { readonly outcome: 'foreign' }
+
+/** Sets how many permits there are in all, unless somebody has said so before. */
+export const permitsTrySet: ScriptDefinition<PermitsTrySetArgs, PermitsTrySetReply> = {
+  script: {
+    name: 'permits/try-set',
+    sha: '65b781a29fdc83e1e5ea4681d52fa882fe1c5aa6',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local count = KEYS[1]
+local available = read(count)
+if available == nil then
+return -3
+end
+if redis.call('exists', KEYS[3]) == 1 then
+return 1
+end
+if available then
+return 0
+end
+redis.call('set', count, ARGV[3] - redis.call('zcard', KEYS[2]))
+redis.call('set', KEYS[3], '1', 'px', ARGV[4])
+return announce(ARGV[2], ARGV[1], tonumber(ARGV[3])) and 1 or 2`,
+  },
+  encode: (a) => ({
+    keys: [a.count, a.leases, a.request],
+    args: [a.channel, a.publish, String(a.permits), String(a.markMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.set
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.exists
+    if (reply === -3) return bare.foreign
+    throw unexpected('permits/try-set', reply)
+  },
+}
+
+/** The arguments of {@link permitsUpdate}. */
+export interface PermitsUpdateArgs {
+  readonly leases: string
+  readonly nowMs: number
+  readonly leaseMs: number
+  readonly id: string
+}
+
+/** What {@link permitsUpdate} answers. */
+export type PermitsUpdateReply = { readonly outcome: 'updated' } | { readonly outcome: 'gone' }
+
+/** Lets a permit expire at another time, sooner or later than before. */
+export const permitsUpdate: ScriptDefinition<PermitsUpdateArgs, PermitsUpdateReply> = {
+  script: {
+    name: 'permits/update',
+    sha: 'dc48a5f60f7ac1713d851602e09ef4c748013ad6',
+    source: `local ENDLESS_MS = 922337203685477
+local function raw(hex)
+return (string.gsub(hex, '%x%x', function(byte)
+return string.char(tonumber(byte, 16))
+end))
+end
+local function times(clientMs)
+local time = redis.call('time')
+local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
+end
+local function read(count)
+local text = redis.call('get', count)
+if text and not string.find(text, '^%-?%d+$') then
+return nil
+end
+return text and tonumber(text)
+end
+local function announce(publish, channel, permits)
+return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+end
+local pastMs, aheadMs = times(tonumber(ARGV[1]))
+local id = raw(ARGV[3])
+local score = redis.call('zscore', KEYS[1], id)
+if not score or tonumber(score) <= pastMs then
+return 0
+end
+redis.call('zadd', KEYS[1], math.min(aheadMs + tonumber(ARGV[2]), ENDLESS_MS), id)
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.leases],
+    args: [String(a.nowMs), String(a.leaseMs), a.id],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.updated
+    if (reply === 0) return bare.gone
+    throw unexpected('permits/update', reply)
+  },
+}
+
+/** The arguments of {@link readAcquire}. */
+export interface ReadAcquireArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly owner: string
+  readonly writer: string
+  readonly count: number
+  readonly leaseMs: number
+}
+
+/** What {@link readAcquire} answers. */
+export type ReadAcquireReply =
+  | { readonly outcome: 'granted' }
+  | { readonly outcome: 'busy'; readonly ttlMs: number; readonly holder: string }
+  | { readonly outcome: 'lost' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/**
+ * Takes the lock for reading: alone, beside other readers, or inside the writer's own hold; enters once more, or
+ * repeats an attempt whose reply was lost. A read hold is there only with its field and its first hold key.
+ */
+export const readAcquire: ScriptDefinition<ReadAcquireArgs, ReadAcquireReply> = {
+  script: {
+    name: 'read/acquire',
+    sha: 'db71cbe0bf01697592c2652cba743e104928bbf5',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local lock, owner = KEYS[1], ARGV[1]
+local count, leaseMs = tonumber(ARGV[3]), tonumber(ARGV[4])
+local seen = redis.call('hmget', lock, 'mode', owner)
+local mode = seen[1]
+local held = mode and seen[2]
+if held and redis.call('exists', holdKey(lock, owner, 1)) == 0 then
+held = false
+end
+if not held and count > 1 then
+return -1
+end
+if not held and redis.call('exists', KEYS[2]) == 1 then
+return -2
+end
+if not mode then
+if redis.call('exists', lock) == 1 then
+return -3
+end
+redis.call('hset', lock, 'mode', 'read')
+end
+local left = redis.call('pttl', lock)
+if mode and not held then
+local busy = mode ~= 'read' and redis.call('hexists', lock, ARGV[2] .. ':write') == 0
+local holder = (busy or left == -1) and firstOwner(lock)
+if holder == nil then
+return -3
+elseif busy then
+return {0, left, (string.gsub(holder, ':write$', ''))}
+end
+end
+if not held or tonumber(held) < count then
+redis.call('hset', lock, owner, ARGV[3])
+end
+for _, i in ipairs(count > 1 and {1, count} or {1}) do
+local key = holdKey(lock, owner, i)
+if not held or redis.call('pttl', key) < leaseMs then
+redis.call('set', key, '1', 'px', ARGV[4])
+end
+end
+if left < leaseMs then
+redis.call('pexpire', lock, ARGV[4])
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone],
+    args: [a.owner, a.writer, String(a.count), String(a.leaseMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.granted
+    if (hasStatus(reply, 0, 3)) {
+      return {
+        outcome: 'busy',
+        ttlMs: integerAt('read/acquire', reply, 1),
+        holder: stringAt('read/acquire', reply, 2),
+      }
+    }
+    if (reply === -1) return bare.lost
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('read/acquire', reply)
+  },
+}
+
+/** The arguments of {@link readForce}. */
+export interface ReadForceArgs {
+  readonly lock: string
+  readonly channel: string
+  readonly publish: string
+  readonly owners: readonly string[]
+}
+
+/** What {@link readForce} answers. */
+export type ReadForceReply =
+  { readonly outcome: 'freed' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'none' }
+
+/** Takes the lock from the readers that the caller has seen, and from nobody else; from none while somebody writes. */
+export const readForce: ScriptDefinition<ReadForceArgs, ReadForceReply> = {
+  script: {
+    name: 'read/force',
+    sha: 'b114342928f905b8ab829322637324699eab19a9',
+    source: `local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local FEW = 4
+local function sampled(lock, enoughMs)
+local picked = redis.pcall('hrandfield', lock, FEW, 'withvalues')
+for i = 1, #picked, 2 do
+if longestHold(lock, picked[i], picked[i + 1]) >= enoughMs then
+return true
+end
+end
+return false
+end
+local function settle(lock, own)
+local left = redis.call('hlen', lock) - 1
+local total = redis.call('pttl', lock)
+if left > FEW and (total > own + 2 or sampled(lock, own * 0.9)) then
+return false
+end
+local longest, cursor = -2, '0'
+while left > 0 do
+local page = left > FEW and redis.call('hscan', lock, cursor, 'count', '16')
+local fields = page and page[2] or redis.call('hgetall', lock)
+for i = 1, #fields, 2 do
+longest = math.max(longest, longestHold(lock, fields[i], fields[i + 1]))
+if left > FEW and longest >= own * 0.9 then
+return false
+end
+end
+cursor = page and page[1] or '0'
+if cursor == '0' then
+break
+end
+end
+if longest < 1 then
+redis.call('del', lock)
+elseif longest < math.huge and (total < 0 or longest < total) then
+redis.call('pexpire', lock, longest)
+end
+return longest < 1
+end
+local lock = KEYS[1]
+if redis.call('hget', lock, 'mode') ~= 'read' then
+return 0
+end
+local own, removed = -2, 0
+for i = 3, #ARGV do
+local held = redis.call('hget', lock, ARGV[i])
+if held then
+own = math.max(own, longestHold(lock, ARGV[i], held))
+dropReader(lock, ARGV[i], held)
+removed = removed + 1
+end
+end
+if removed == 0 then
+return 0
+end
+local published = settle(lock, own) and redis.pcall(ARGV[2], ARGV[1], '0')
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock],
+    args: [a.channel, a.publish, ...a.owners],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.freed
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.none
+    throw unexpected('read/force', reply)
+  },
+}
+
+/** The arguments of {@link readInspect}. */
+export interface ReadInspectArgs {
+  readonly lock: string
+}
+
+/** What {@link readInspect} answers. */
+export type ReadInspectReply =
+  | { readonly outcome: 'held'; readonly ttlMs: number; readonly holders: readonly string[] }
+  | { readonly outcome: 'free' }
+  | { readonly outcome: 'foreign' }
+
+/** Reads who holds the lock for reading: owners and counts in turn. A reader whose hold has run out has the count 0. */
+export const readInspect: ScriptDefinition<ReadInspectArgs, ReadInspectReply> = {
+  script: {
+    name: 'read/inspect',
+    sha: '4e32bc3687ec1a81bce0c31a56e6d80a816dfe70',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local lock = KEYS[1]
+if redis.call('exists', lock) == 0 then
+return 0
+end
+local mode = redis.call('hget', lock, 'mode')
+if not mode or not firstOwner(lock) then
+return -3
+end
+local reply = {1, redis.call('pttl', lock)}
+local fields = redis.call('hgetall', lock)
+for i = 1, #fields, 2 do
+local field = fields[i]
+if field ~= 'mode' and not string.find(field, ':write$') and (mode == 'read' or not string.find(field, ':00$')) then
+reply[#reply + 1] = field
+reply[#reply + 1] = redis.call('exists', holdKey(lock, field, 1)) == 1 and fields[i + 1] or '0'
+end
+end
+if #reply == 2 then
+return 0
+end
+return reply`,
+  },
+  encode: (a) => ({
+    keys: [a.lock],
+    args: [],
+  }),
+  decode: (reply) => {
+    if (hasOpenStatus(reply, 1, 2)) {
+      return {
+        outcome: 'held',
+        ttlMs: integerAt('read/inspect', reply, 1),
+        holders: stringsFrom('read/inspect', reply, 2),
+      }
+    }
+    if (reply === 0) return bare.free
+    if (reply === -3) return bare.foreign
+    throw unexpected('read/inspect', reply)
+  },
+}
+
+/** The arguments of {@link readLeave}. */
+export interface ReadLeaveArgs {
+  readonly lock: string
+  readonly owner: string
+  readonly count: number
+}
+
+/** What {@link readLeave} answers. */
+export type ReadLeaveReply =
+  { readonly outcome: 'kept' } | { readonly outcome: 'gone' } | { readonly outcome: 'taken' }
+
+/** Leaves one read hold of several: lowers the owner's count to what remains. The hash's TTL stays as it is. */
+export const readLeave: ScriptDefinition<ReadLeaveArgs, ReadLeaveReply> = {
+  script: {
+    name: 'read/leave',
+    sha: 'b6efbc3c88a806523a76d6ef14fee79742111419',
+    source: `local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local lock, owner = KEYS[1], ARGV[1]
+local count = tonumber(ARGV[2])
+local held = redis.call('hget', lock, owner)
+if not held or redis.call('exists', holdKey(lock, owner, 1)) == 0 then
+return redis.call('exists', lock) == 1 and -1 or 0
+end
+if tonumber(held) > count then
+for i = tonumber(held), count + 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+redis.call('hset', lock, owner, ARGV[2])
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock],
+    args: [a.owner, String(a.count)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.kept
+    if (reply === 0) return bare.gone
+    if (reply === -1) return bare.taken
+    throw unexpected('read/leave', reply)
+  },
+}
+
+/** The arguments of {@link readRelease}. */
+export interface ReadReleaseArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly owner: string
+  readonly channel: string
+  readonly publish: string
+  readonly keepMs: number
+  readonly entombMs: number
+}
+
+/** What {@link readRelease} answers. */
+export type ReadReleaseReply =
+  | { readonly outcome: 'released' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'taken' }
+
+/**
+ * Ends a reader: removes its field and its holds, or leaves what remains of its minimum hold. Tells a waiter when the
+ * last reader leaves.
+ */
+export const readRelease: ScriptDefinition<ReadReleaseArgs, ReadReleaseReply> = {
+  script: {
+    name: 'read/release',
+    sha: '919809ac54c70bf66ebd947901e39512636ba6bd',
+    source: `local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local FEW = 4
+local function sampled(lock, enoughMs)
+local picked = redis.pcall('hrandfield', lock, FEW, 'withvalues')
+for i = 1, #picked, 2 do
+if longestHold(lock, picked[i], picked[i + 1]) >= enoughMs then
+return true
+end
+end
+return false
+end
+local function settle(lock, own)
+local left = redis.call('hlen', lock) - 1
+local total = redis.call('pttl', lock)
+if left > FEW and (total > own + 2 or sampled(lock, own * 0.9)) then
+return false
+end
+local longest, cursor = -2, '0'
+while left > 0 do
+local page = left > FEW and redis.call('hscan', lock, cursor, 'count', '16')
+local fields = page and page[2] or redis.call('hgetall', lock)
+for i = 1, #fields, 2 do
+longest = math.max(longest, longestHold(lock, fields[i], fields[i + 1]))
+if left > FEW and longest >= own * 0.9 then
+return false
+end
+end
+cursor = page and page[1] or '0'
+if cursor == '0' then
+break
+end
+end
+if longest < 1 then
+redis.call('del', lock)
+elseif longest < math.huge and (total < 0 or longest < total) then
+redis.call('pexpire', lock, longest)
+end
+return longest < 1
+end
+local lock, leaving = KEYS[1], ARGV[1]
+local keepMs = tonumber(ARGV[4])
+local rest = leaving .. ':0'
+local told, found = false, false
+local seen = redis.call('hmget', lock, 'mode', leaving)
+local held = seen[2]
+if not held and keepMs == 0 then
+leaving = rest
+held = redis.call('hget', lock, rest)
+elseif not held then
+found = redis.call('hexists', lock, rest) == 1
+end
+if held then
+local own = longestHold(lock, leaving, held)
+found = own > 0
+dropReader(lock, leaving, held)
+if found and keepMs > 0 then
+redis.call('hset', lock, rest, '1')
+redis.call('set', holdKey(lock, rest, 1), '1', 'px', ARGV[4])
+if redis.call('pttl', lock) < keepMs then
+redis.call('pexpire', lock, ARGV[4])
+end
+end
+local free = seen[1] == 'read' and settle(lock, own)
+told = free or (found and keepMs > 0)
+end
+if ARGV[5] ~= '0' then
+redis.call('del', KEYS[2])
+redis.call('set', KEYS[2], '1', 'px', ARGV[5])
+end
+local published = told and redis.pcall(ARGV[3], ARGV[2], '0')
+if not found then
+return redis.call('exists', lock) == 1 and -1 or 0
+end
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone],
+    args: [a.owner, a.channel, a.publish, String(a.keepMs), String(a.entombMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.released
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.gone
+    if (reply === -1) return bare.taken
+    throw unexpected('read/release', reply)
+  },
+}
+
+/** The arguments of {@link readRenew}. */
+export interface ReadRenewArgs {
+  readonly locks: readonly string[]
+  readonly ttlMs: number
+  readonly owners: readonly string[]
+}
+
+/** What {@link readRenew} answers. */
+export interface ReadRenewReply {
+  readonly results: readonly number[]
+}
+
+/**
+ * Raises the TTL of many read holds and of their hashes. Never creates a key, never shortens a TTL, and touches no
+ * reader but those named.
+ */
+export const readRenew: ScriptDefinition<ReadRenewArgs, ReadRenewReply> = {
+  script: {
+    name: 'read/renew',
+    sha: '1dabe8e5a6811a14f8f30570f82cf7fb68bf1eeb',
+    source: `local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local ttlMs = tonumber(ARGV[1])
+local function raise(key)
+local left = redis.call('pttl', key)
+if left < ttlMs and left ~= -2 then
+redis.call('pexpire', key, ARGV[1])
+end
+return left ~= -2
+end
+local results = {}
+for i, lock in ipairs(KEYS) do
+local owner = ARGV[i + 1]
+local held = redis.pcall('hget', lock, owner)
+if type(held) == 'string' and raise(holdKey(lock, owner, 1)) then
+for hold = 2, tonumber(held) or 0 do
+raise(holdKey(lock, owner, hold))
+end
+raise(lock)
+results[i] = 1
+else
+results[i] = -redis.call('exists', lock)
+end
+end
+return results`,
+  },
+  encode: (a) => ({
+    keys: [...a.locks],
+    args: [String(a.ttlMs), ...a.owners],
+  }),
+  decode: (reply) => ({ results: integersFrom('read/renew', reply, 0) }),
+}
+
+/** The arguments of {@link semaphoreAcquire}. */
+export interface SemaphoreAcquireArgs {
+  readonly semaphore: string
+  readonly request: string
+  readonly permits: number
+  readonly initial: number
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link semaphoreAcquire} answers. */
+export type SemaphoreAcquireReply =
+  | { readonly outcome: 'granted'; readonly left: string }
+  | { readonly outcome: 'busy'; readonly available: string }
+  | { readonly outcome: 'uninitialised' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Takes permits, or repeats an attempt whose reply was lost. A missing count begins with the initial one, if any. */
+export const semaphoreAcquire: ScriptDefinition<SemaphoreAcquireArgs, SemaphoreAcquireReply> = {
+  script: {
+    name: 'semaphore/acquire',
+    sha: 'f6fd1b638d6d7822dcd0b72a6112b63cea91b7d2',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local semaphore, request = KEYS[1], KEYS[2]
+local permits = tonumber(ARGV[1])
+local value = redis.call('get', semaphore)
+local count = whole(value or ARGV[2])
+if not count then
+return -3
+end
+local note = redis.call('get', request)
+if note then
+if not whole(note) then
+return -2
+end
+return {1, value or '0'}
+end
+if not value and count < 0 then
+return -1
+end
+if not value then
+redis.call('set', semaphore, ARGV[2])
+end
+local granted = count >= permits
+if granted then
+redis.call('decrby', semaphore, ARGV[1])
+redis.call('set', request, '-' .. ARGV[1], 'px', ARGV[3])
+count = count - permits
+end
+local left = string.format('%.0f', count)
+if not value and count > 0 then
+redis.pcall(ARGV[5], ARGV[4], left)
+end
+if granted then
+return {1, left}
+end
+return {0, left}`,
+  },
+  encode: (a) => ({
+    keys: [a.semaphore, a.request],
+    args: [String(a.permits), String(a.initial), String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'granted',
+        left: stringAt('semaphore/acquire', reply, 1),
+      }
+    }
+    if (hasStatus(reply, 0, 2)) {
+      return {
+        outcome: 'busy',
+        available: stringAt('semaphore/acquire', reply, 1),
+      }
+    }
+    if (reply === -1) return bare.uninitialised
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('semaphore/acquire', reply)
+  },
+}
+
+/** The arguments of {@link semaphoreAdd}. */
+export interface SemaphoreAddArgs {
+  readonly semaphore: string
+  readonly request: string
+  readonly permits: number
+  readonly initial: number
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link semaphoreAdd} answers. */
+export type SemaphoreAddReply =
+  | { readonly outcome: 'added' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'missing' }
+  | { readonly outcome: 'overflow' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Adds permits, or takes some off. A missing count begins with the initial one, or stays missing where that is negative. */
+export const semaphoreAdd: ScriptDefinition<SemaphoreAddArgs, SemaphoreAddReply> = {
+  script: {
+    name: 'semaphore/add',
+    sha: 'f92e41f9cecd72b0f0039c0f4f750f41f7364d25',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local semaphore, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note == 'missing' then
+return 0
+end
+if note == 'overflow' then
+return -1
+end
+if note then
+return whole(note) and 1 or -2
+end
+local value = redis.call('get', semaphore)
+local count = whole(value or ARGV[2])
+if not count then
+return -3
+end
+local sum = string.format('%.0f', count + tonumber(ARGV[1]))
+redis.call('del', request)
+if not value and count < 0 then
+redis.call('set', request, 'missing', 'px', ARGV[3])
+return 0
+end
+if not whole(sum) then
+redis.call('set', request, 'overflow', 'px', ARGV[3])
+return -1
+end
+redis.call('set', request, ARGV[1], 'px', ARGV[3])
+redis.call('incrby', semaphore, value and ARGV[1] or sum)
+local published = redis.pcall(ARGV[5], ARGV[4], tonumber(sum) < 0 and '0' or sum)
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.semaphore, a.request],
+    args: [String(a.permits), String(a.initial), String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.added
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.missing
+    if (reply === -1) return bare.overflow
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('semaphore/add', reply)
+  },
+}
+
+/** The arguments of {@link semaphoreDrain}. */
+export interface SemaphoreDrainArgs {
+  readonly semaphore: string
+  readonly request: string
+  readonly initial: number
+  readonly requestMs: number
+}
+
+/** What {@link semaphoreDrain} answers. */
+export type SemaphoreDrainReply =
+  | { readonly outcome: 'drained'; readonly permits: string }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Takes all permits that are free. A missing count counts as the initial one. */
+export const semaphoreDrain: ScriptDefinition<SemaphoreDrainArgs, SemaphoreDrainReply> = {
+  script: {
+    name: 'semaphore/drain',
+    sha: 'aa5e0d177130547d4556907f4de9649822482451',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local semaphore, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note then
+local did = whole(note)
+if not did then
+return -2
+end
+return {1, string.format('%.0f', 0 - did)}
+end
+local value = redis.call('get', semaphore)
+local count = whole(value or ARGV[1])
+if not count then
+return -3
+end
+if count <= 0 then
+redis.call('set', request, '0', 'px', ARGV[2])
+return {1, '0'}
+end
+local permits = string.format('%.0f', count)
+redis.call('set', request, '-' .. permits, 'px', ARGV[2])
+if value then
+redis.call('decrby', semaphore, permits)
+else
+redis.call('set', semaphore, '0')
+end
+return {1, permits}`,
+  },
+  encode: (a) => ({
+    keys: [a.semaphore, a.request],
+    args: [String(a.initial), String(a.requestMs)],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'drained',
+        permits: stringAt('semaphore/drain', reply, 1),
+      }
+    }
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('semaphore/drain', reply)
+  },
+}
+
+/** The arguments of {@link semaphoreEnd}. */
+export interface SemaphoreEndArgs {
+  readonly semaphore: string
+  readonly request: string
+  readonly permits: number
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link semaphoreEnd} answers. */
+export type SemaphoreEndReply =
+  | { readonly outcome: 'released' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'marked' }
+
+/** Ends a request: gives back what it took, once, and notes that it is over, so that a late copy of it does nothing. */
+export const semaphoreEnd: ScriptDefinition<SemaphoreEndArgs, SemaphoreEndReply> = {
+  script: {
+    name: 'semaphore/end',
+    sha: '24a4f8f7bdbe929188501799a82f088acc93799c',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local semaphore, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note == 'ended' then
+return 1
+end
+if note == 'gone' then
+return 0
+end
+local did = note and whole(note)
+local back = did and -did or tonumber(ARGV[1])
+local value = back ~= 0 and redis.call('get', semaphore)
+local count = value and whole(value)
+local fits = count and whole(string.format('%.0f', count + back))
+redis.call('del', request)
+if back == 0 then
+redis.call('set', request, 'ended', 'px', ARGV[2])
+return 3
+end
+if not fits then
+redis.call('set', request, 'gone', 'px', ARGV[2])
+return 0
+end
+redis.call('set', request, 'ended', 'px', ARGV[2])
+redis.call('incrby', semaphore, string.format('%.0f', back))
+if back > 0 then
+local published = redis.pcall(ARGV[4], ARGV[3], string.format('%.0f', math.max(fits, 0)))
+if type(published) == 'table' then
+return 2
+end
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.semaphore, a.request],
+    args: [String(a.permits), String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.released
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.gone
+    if (reply === 3) return bare.marked
+    throw unexpected('semaphore/end', reply)
+  },
+}
+
+/** The arguments of {@link semaphoreInspect}. */
+export interface SemaphoreInspectArgs {
+  readonly semaphore: string
+}
+
+/** What {@link semaphoreInspect} answers. */
+export type SemaphoreInspectReply =
+  | { readonly outcome: 'counted'; readonly count: string }
+  | { readonly outcome: 'missing' }
+  | { readonly outcome: 'foreign' }
+
+/** Reads how many permits are free. */
+export const semaphoreInspect: ScriptDefinition<SemaphoreInspectArgs, SemaphoreInspectReply> = {
+  script: {
+    name: 'semaphore/inspect',
+    sha: '80383cea0b0bbf524e2a53d4140e09970214d400',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local value = redis.call('get', KEYS[1])
+if not value then
+return 0
+end
+if not whole(value) then
+return -3
+end
+return {1, value}`,
+  },
+  encode: (a) => ({
+    keys: [a.semaphore],
+    args: [],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 2)) {
+      return {
+        outcome: 'counted',
+        count: stringAt('semaphore/inspect', reply, 1),
+      }
+    }
+    if (reply === 0) return bare.missing
+    if (reply === -3) return bare.foreign
+    throw unexpected('semaphore/inspect', reply)
+  },
+}
+
+/** The arguments of {@link semaphoreSet}. */
+export interface SemaphoreSetArgs {
+  readonly semaphore: string
+  readonly request: string
+  readonly permits: number
+  readonly ttlMs: number
+  readonly requestMs: number
+  readonly channel: string
+  readonly publish: string
+}
+
+/** What {@link semaphoreSet} answers. */
+export type SemaphoreSetReply =
+  | { readonly outcome: 'set' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'kept' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Sets the number of permits where there is none. */
+export const semaphoreSet: ScriptDefinition<SemaphoreSetArgs, SemaphoreSetReply> = {
+  script: {
+    name: 'semaphore/set',
+    sha: '767e15cb044725b681d5454bd77bedf919cda0ee',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
+return nil
+end
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local semaphore, request = KEYS[1], KEYS[2]
+local note = redis.call('get', request)
+if note == 'set' then
+return 1
+end
+if note then
+return note == 'kept' and 0 or -2
+end
+local value = redis.call('get', semaphore)
+if value and not whole(value) then
+return -3
+end
+redis.call('set', request, value and 'kept' or 'set', 'px', ARGV[3])
+if value then
+return 0
+end
+redis.call('set', semaphore, ARGV[1])
+if ARGV[2] ~= '0' then
+redis.call('pexpire', semaphore, ARGV[2])
+end
+local published = redis.pcall(ARGV[5], ARGV[4], ARGV[1])
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.semaphore, a.request],
+    args: [String(a.permits), String(a.ttlMs), String(a.requestMs), a.channel, a.publish],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.set
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.kept
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('semaphore/set', reply)
+  },
+}
+
+/** The arguments of {@link serverIdentify}. */
+export interface ServerIdentifyArgs {
+  readonly name: string
+}
+
+/** What {@link serverIdentify} answers. */
+export type ServerIdentifyReply =
+  { readonly outcome: 'known'; readonly runId: string; readonly dataId: string }
+
+/** Tells which run of which server this is, and whose data it has. */
+export const serverIdentify: ScriptDefinition<ServerIdentifyArgs, ServerIdentifyReply> = {
+  script: {
+    name: 'server/identify',
+    sha: 'a0787239b3b08d7a4efa77a7d01c4bf51b9d8cbf',
+    source: `local _ = KEYS[1]
+local server = redis.call('info', 'server')
+local replication = redis.call('info', 'replication')
+return {1, string.match(server, 'run_id:(%x+)') or '', string.match(replication, 'master_replid:(%x+)') or ''}`,
+  },
+  encode: (a) => ({
+    keys: [a.name],
+    args: [],
+  }),
+  decode: (reply) => {
+    if (hasStatus(reply, 1, 3)) {
+      return {
+        outcome: 'known',
+        runId: stringAt('server/identify', reply, 1),
+        dataId: stringAt('server/identify', reply, 2),
+      }
+    }
+    throw unexpected('server/identify', reply)
+  },
+}
+
+/** The arguments of {@link spinForce}. */
+export interface SpinForceArgs {
+  readonly lock: string
+  readonly owners: readonly string[]
+}
+
+/** What {@link spinForce} answers. */
+export type SpinForceReply = { readonly outcome: 'freed' } | { readonly outcome: 'none' }
+
+/** Takes the lock from the owners that the caller has seen, and from nobody else. Nobody is told. */
+export const spinForce: ScriptDefinition<SpinForceArgs, SpinForceReply> = {
+  script: {
+    name: 'spin/force',
+    sha: 'ebf0468e57e16e23eb64565330a049b46e149b58',
+    source: `local removed = 0
+for _, owner in ipairs(ARGV) do
+removed = removed + redis.call('hdel', KEYS[1], owner)
+end
+return removed > 0 and 1 or 0`,
+  },
+  encode: (a) => ({
+    keys: [a.lock],
+    args: [...a.owners],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.freed
+    if (reply === 0) return bare.none
+    throw unexpected('spin/force', reply)
+  },
+}
+
+/** The arguments of {@link spinRelease}. */
+export interface SpinReleaseArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly owner: string
+  readonly keepMs: number
+  readonly entombMs: number
+}
+
+/** What {@link spinRelease} answers. */
+export type SpinReleaseReply =
+  { readonly outcome: 'released' } | { readonly outcome: 'gone' } | { readonly outcome: 'taken' }
+
+/** Ends an owner: removes its field, or leaves the lock shut for the rest of its minimum hold. Nobody is told. */
+export const spinRelease: ScriptDefinition<SpinReleaseArgs, SpinReleaseReply> = {
+  script: {
+    name: 'spin/release',
+    sha: '94666b846bb58adfcf2762b302b6edded8db0b24',
+    source: `local lock, owner = KEYS[1], ARGV[1]
+local keepMs = tonumber(ARGV[2])
+local rest = owner .. ':0'
+local found = redis.call('hdel', lock, owner)
+if keepMs > 0 and found == 1 then
+redis.call('hset', lock, rest, 1)
+redis.call('pexpire', lock, ARGV[2])
+elseif keepMs > 0 then
+found = redis.call('hexists', lock, rest)
+elseif found == 0 then
+found = redis.call('hdel', lock, rest)
+end
+if ARGV[3] ~= '0' then
+redis.call('del', KEYS[2])
+redis.call('set', KEYS[2], '1', 'px', ARGV[3])
+end
+if found == 0 then
+return redis.call('exists', lock) == 1 and -1 or 0
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone],
+    args: [a.owner, String(a.keepMs), String(a.entombMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.released
+    if (reply === 0) return bare.gone
+    if (reply === -1) return bare.taken
+    throw unexpected('spin/release', reply)
+  },
+}
+
+/** The arguments of {@link watchLook}. */
+export interface WatchLookArgs {
+  readonly keys: readonly string[]
+  readonly exactBytes: number
+  readonly budgetBytes: number
+}
+
+/** What {@link watchLook} answers. */
+export interface WatchLookReply {
+  readonly values: readonly string[]
+}
+
+/**
+ * Looks at keys, each in four words: type, fingerprint, whether all of the value went into it, rest of its life.
+ * Stops early when much was read, so that nobody else waits long.
+ */
+export const watchLook: ScriptDefinition<WatchLookArgs, WatchLookReply> = {
+  script: {
+    name: 'watch/look',
+    sha: '92e9e778f5926a3b081795b70203200ba4f98458',
+    source: `local COUNT = {list = 'llen', set = 'scard', zset = 'zcard', hash = 'hlen', stream = 'xlen'}
+local function countOf(key, kind)
+return COUNT[kind] and redis.call(COUNT[kind], key) or 0
+end
+local function sizeOf(key, kind)
+if kind == 'string' then
+return redis.call('strlen', key)
+end
+local usage = redis.pcall('memory', 'usage', key, 'samples', 5)
+return type(usage) == 'number' and usage or countOf(key, kind) * 64
+end
+local function whole(key, kind)
+if kind == 'string' then
+return redis.sha1hex(redis.call('get', key))
+end
+return redis.sha1hex(string.sub(redis.call('dump', key), 1, -11))
+end
+local function sample(key, kind)
+local parts = {tostring(countOf(key, kind))}
+if kind == 'string' then
+parts = {tostring(sizeOf(key, kind)), redis.call('getrange', key, 0, 1023), redis.call('getrange', key, -1024, -1)}
+elseif kind == 'list' then
+parts[2], parts[3] = redis.call('lindex', key, 0), redis.call('lindex', key, -1)
+elseif kind == 'zset' then
+local first, last = redis.call('zrange', key, 0, 0, 'withscores'), redis.call('zrange', key, -1, -1, 'withscores')
+parts[2], parts[3] = table.concat(first, ' '), table.concat(last, ' ')
+elseif kind == 'stream' then
+local info = redis.call('xinfo', 'stream', key)
+for i = 1, #info, 2 do
+if info[i] == 'last-generated-id' or info[i] == 'entries-added' or info[i] == 'max-deleted-entry-id' then
+parts[#parts + 1] = tostring(info[i + 1])
+end
+end
+elseif not COUNT[kind] then
+parts[2] = tostring(sizeOf(key, kind))
+end
+return redis.sha1hex(table.concat(parts, ' '))
+end
+local limit, left = tonumber(ARGV[1]), tonumber(ARGV[2])
+local values = {}
+for _, key in ipairs(KEYS) do
+local kind = redis.call('type', key).ok
+local mark, exact = '', '1'
+if kind ~= 'none' then
+local size = sizeOf(key, kind)
+if kind ~= 'stream' and size <= limit then
+mark = whole(key, kind)
+left = left - size
+else
+mark = sample(key, kind)
+exact = '0'
+end
+end
+values[#values + 1] = kind
+values[#values + 1] = mark
+values[#values + 1] = exact
+values[#values + 1] = string.format('%.0f', redis.call('pttl', key))
+if left <= 0 then
+break
+end
+end
+return values`,
+  },
+  encode: (a) => ({
+    keys: [...a.keys],
+    args: [String(a.exactBytes), String(a.budgetBytes)],
+  }),
+  decode: (reply) => ({ values: stringsFrom('watch/look', reply, 0) }),
+}
+
+/** The arguments of {@link watchMark}. */
+export interface WatchMarkArgs {
+  readonly marks: string
+  readonly ttlMs: number
+  readonly notes: readonly string[]
+}
+
+/** What {@link watchMark} answers. */
+export type WatchMarkReply = { readonly outcome: 'marked' }
+
+/** Notes what the handlers of a watch have handled: field and text in turn; an empty text removes the field. */
+export const watchMark: ScriptDefinition<WatchMarkArgs, WatchMarkReply> = {
+  script: {
+    name: 'watch/mark',
+    sha: '991a3616f77ab72146722d98a9a8e9367490c653',
+    source: `local marks = KEYS[1]
+for i = 2, #ARGV, 2 do
+if ARGV[i + 1] == '' then
+redis.call('hdel', marks, ARGV[i])
+else
+redis.call('hset', marks, ARGV[i], ARGV[i + 1])
+end
+end
+if redis.call('pttl', marks) < tonumber(ARGV[1]) then
+redis.call('pexpire', marks, ARGV[1])
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.marks],
+    args: [String(a.ttlMs), ...a.notes],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.marked
+    throw unexpected('watch/mark', reply)
+  },
+}
+
+/** The arguments of {@link watchMarks}. */
+export interface WatchMarksArgs {
+  readonly marks: string
+}
+
+/** What {@link watchMarks} answers. */
+export interface WatchMarksReply {
+  readonly marks: readonly string[]
+}
+
+/** Reads what the handlers of a watch have handled: fields and texts in turn. */
+export const watchMarks: ScriptDefinition<WatchMarksArgs, WatchMarksReply> = {
+  script: {
+    name: 'watch/marks',
+    sha: '806e3d16e04e2e736b75848654372f49477d6236',
+    source: `return redis.call('hgetall', KEYS[1])`,
+  },
+  encode: (a) => ({
+    keys: [a.marks],
+    args: [],
+  }),
+  decode: (reply) => ({ marks: stringsFrom('watch/marks', reply, 0) }),
+}
+
+/** The arguments of {@link watchScan}. */
+export interface WatchScanArgs {
+  readonly pattern: string
+  readonly cursor: string
+  readonly count: number
+}
+
+/** What {@link watchScan} answers. */
+export type WatchScanReply =
+  { readonly outcome: 'scanned'; readonly cursor: string; readonly keys: readonly string[] }
+
+/** Takes a step through all keys that fit a pattern. The pattern stands among the keys, where rights are judged. */
+export const watchScan: ScriptDefinition<WatchScanArgs, WatchScanReply> = {
+  script: {
+    name: 'watch/scan',
+    sha: '0d84f897ad7d75eefa0a9b90139d3360ff8b8682',
+    source: `local found = redis.call('scan', ARGV[1], 'match', KEYS[1], 'count', ARGV[2])
+local reply = {1, found[1]}
+for _, key in ipairs(found[2]) do
+reply[#reply + 1] = key
+end
+return reply`,
+  },
+  encode: (a) => ({
+    keys: [a.pattern],
+    args: [a.cursor, String(a.count)],
+  }),
+  decode: (reply) => {
+    if (hasOpenStatus(reply, 1, 2)) {
+      return {
+        outcome: 'scanned',
+        cursor: stringAt('watch/scan', reply, 1),
+        keys: stringsFrom('watch/scan', reply, 2),
+      }
+    }
+    throw unexpected('watch/scan', reply)
+  },
+}
+
+/** The arguments of {@link writeAcquire}. */
+export interface WriteAcquireArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly owner: string
+  readonly count: number
+  readonly leaseMs: number
+}
+
+/** What {@link writeAcquire} answers. */
+export type WriteAcquireReply =
+  | { readonly outcome: 'granted' }
+  | { readonly outcome: 'busy'; readonly ttlMs: number; readonly holder: string }
+  | { readonly outcome: 'lost' }
+  | { readonly outcome: 'dead' }
+  | { readonly outcome: 'foreign' }
+
+/** Takes the lock for writing, enters it once more, or repeats an attempt whose reply was lost. */
+export const writeAcquire: ScriptDefinition<WriteAcquireArgs, WriteAcquireReply> = {
+  script: {
+    name: 'write/acquire',
+    sha: '2cbb70bd5870ca7543cb495234dee7c59cfc30e3',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local lock, writer = KEYS[1], ARGV[1] .. ':write'
+local count, leaseMs = tonumber(ARGV[2]), tonumber(ARGV[3])
+if count == 1 and redis.call('exists', lock, KEYS[2]) == 0 then
+redis.call('hset', lock, 'mode', 'write', writer, '1')
+redis.call('pexpire', lock, ARGV[3])
+return 1
+end
+local held = redis.call('hget', lock, writer)
+if held then
+if redis.call('pttl', lock) < leaseMs then
+redis.call('pexpire', lock, ARGV[3])
+end
+if tonumber(held) < count then
+redis.call('hset', lock, writer, ARGV[2])
+end
+return 1
+end
+if count > 1 then
+return -1
+end
+if redis.call('exists', KEYS[2]) == 1 then
+return -2
+end
+local holder = redis.call('hget', lock, 'mode') and firstOwner(lock)
+if not holder then
+return -3
+end
+return {0, redis.call('pttl', lock), (string.gsub(holder, ':write$', ''))}`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone],
+    args: [a.owner, String(a.count), String(a.leaseMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.granted
+    if (hasStatus(reply, 0, 3)) {
+      return {
+        outcome: 'busy',
+        ttlMs: integerAt('write/acquire', reply, 1),
+        holder: stringAt('write/acquire', reply, 2),
+      }
+    }
+    if (reply === -1) return bare.lost
+    if (reply === -2) return bare.dead
+    if (reply === -3) return bare.foreign
+    throw unexpected('write/acquire', reply)
+  },
+}
+
+/** The arguments of {@link writeForce}. */
+export interface WriteForceArgs {
+  readonly lock: string
+  readonly channel: string
+  readonly publish: string
+  readonly owners: readonly string[]
+}
+
+/** What {@link writeForce} answers. */
+export type WriteForceReply =
+  { readonly outcome: 'freed' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'none' }
+
+/** Takes the lock from the writer that the caller has seen, and from nobody else. Reads inside the write go on. */
+export const writeForce: ScriptDefinition<WriteForceArgs, WriteForceReply> = {
+  script: {
+    name: 'write/force',
+    sha: '4f28be0ad813e85c0b90e84dd0c4ca47b82dc922',
+    source: `local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local FEW = 4
+local function sampled(lock, enoughMs)
+local picked = redis.pcall('hrandfield', lock, FEW, 'withvalues')
+for i = 1, #picked, 2 do
+if longestHold(lock, picked[i], picked[i + 1]) >= enoughMs then
+return true
+end
+end
+return false
+end
+local function settle(lock, own)
+local left = redis.call('hlen', lock) - 1
+local total = redis.call('pttl', lock)
+if left > FEW and (total > own + 2 or sampled(lock, own * 0.9)) then
+return false
+end
+local longest, cursor = -2, '0'
+while left > 0 do
+local page = left > FEW and redis.call('hscan', lock, cursor, 'count', '16')
+local fields = page and page[2] or redis.call('hgetall', lock)
+for i = 1, #fields, 2 do
+longest = math.max(longest, longestHold(lock, fields[i], fields[i + 1]))
+if left > FEW and longest >= own * 0.9 then
+return false
+end
+end
+cursor = page and page[1] or '0'
+if cursor == '0' then
+break
+end
+end
+if longest < 1 then
+redis.call('del', lock)
+elseif longest < math.huge and (total < 0 or longest < total) then
+redis.call('pexpire', lock, longest)
+end
+return longest < 1
+end
+local function endWriting(lock)
+if redis.call('hlen', lock) == 1 then
+redis.call('del', lock)
+return
+end
+redis.call('hset', lock, 'mode', 'read')
+settle(lock, math.huge)
+end
+local lock = KEYS[1]
+if redis.call('hget', lock, 'mode') ~= 'write' then
+return 0
+end
+local removed = 0
+for i = 3, #ARGV do
+local field = string.find(ARGV[i], ':00$') and ARGV[i] or ARGV[i] .. ':write'
+removed = removed + redis.call('hdel', lock, field)
+end
+if removed == 0 then
+return 0
+end
+endWriting(lock)
+local published = redis.pcall(ARGV[2], ARGV[1], '1')
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock],
+    args: [a.channel, a.publish, ...a.owners],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.freed
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.none
+    throw unexpected('write/force', reply)
+  },
+}
+
+/** The arguments of {@link writeInspect}. */
+export interface WriteInspectArgs {
+  readonly lock: string
+}
+
+/** What {@link writeInspect} answers. */
+export type WriteInspectReply =
+  | { readonly outcome: 'held'; readonly ttlMs: number; readonly holders: readonly string[] }
+  | { readonly outcome: 'free' }
+  | { readonly outcome: 'foreign' }
+
+/** Reads who holds the lock for writing: owners and counts in turn. */
+export const writeInspect: ScriptDefinition<WriteInspectArgs, WriteInspectReply> = {
+  script: {
+    name: 'write/inspect',
+    sha: 'e392dec0d9df1c37f1eb01b3af397e6e6cd90385',
+    source: `local function isOwner(field)
+local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
+return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
+end
+local function firstOwner(lock)
+local found
+local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
+for i = 1, #fields, 2 do
+local field = fields[i]
+if isOwner(field) then
+found = found or field
+elseif field ~= 'mode' then
+return nil
+end
+end
+return found
+end
+local lock = KEYS[1]
+if redis.call('exists', lock) == 0 then
+return 0
+end
+local mode = redis.call('hget', lock, 'mode')
+if not mode or not firstOwner(lock) then
+return -3
+end
+local reply = {1, redis.call('pttl', lock)}
+local fields = redis.call('hgetall', lock)
+for i = 1, #fields, 2 do
+local field = fields[i]
+if mode == 'write' and (string.find(field, ':write$') or string.find(field, ':00$')) then
+reply[#reply + 1] = (string.gsub(field, ':write$', ''))
+reply[#reply + 1] = fields[i + 1]
+end
+end
+if #reply == 2 then
+return 0
+end
+return reply`,
+  },
+  encode: (a) => ({
+    keys: [a.lock],
+    args: [],
+  }),
+  decode: (reply) => {
+    if (hasOpenStatus(reply, 1, 2)) {
+      return {
+        outcome: 'held',
+        ttlMs: integerAt('write/inspect', reply, 1),
+        holders: stringsFrom('write/inspect', reply, 2),
+      }
+    }
+    if (reply === 0) return bare.free
+    if (reply === -3) return bare.foreign
+    throw unexpected('write/inspect', reply)
+  },
+}
+
+/** The arguments of {@link writeRelease}. */
+export interface WriteReleaseArgs {
+  readonly lock: string
+  readonly tombstone: string
+  readonly owner: string
+  readonly channel: string
+  readonly publish: string
+  readonly keepMs: number
+  readonly entombMs: number
+}
+
+/** What {@link writeRelease} answers. */
+export type WriteReleaseReply =
+  | { readonly outcome: 'released' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'taken' }
+
+/**
+ * Ends a writer, or leaves the lock shut for the rest of its minimum hold, and tells all waiters. Reads inside the
+ * write go on, and others may join them.
+ */
+export const writeRelease: ScriptDefinition<WriteReleaseArgs, WriteReleaseReply> = {
+  script: {
+    name: 'write/release',
+    sha: '80ae9aac17212b24a5045093236ddf6dac971d15',
+    source: `local function holdKey(lock, owner, i)
+local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+return base .. ':' .. owner .. ':rwlock_timeout:' .. i
+end
+local function longestHold(lock, owner, count)
+local longest = -2
+for i = tonumber(count) or 0, 1, -1 do
+local left = redis.call('pttl', holdKey(lock, owner, i))
+longest = math.max(longest, left == -1 and math.huge or left)
+end
+return longest
+end
+local function dropReader(lock, owner, count)
+redis.call('hdel', lock, owner)
+for i = tonumber(count) or 0, 1, -1 do
+redis.call('del', holdKey(lock, owner, i))
+end
+end
+local FEW = 4
+local function sampled(lock, enoughMs)
+local picked = redis.pcall('hrandfield', lock, FEW, 'withvalues')
+for i = 1, #picked, 2 do
+if longestHold(lock, picked[i], picked[i + 1]) >= enoughMs then
+return true
+end
+end
+return false
+end
+local function settle(lock, own)
+local left = redis.call('hlen', lock) - 1
+local total = redis.call('pttl', lock)
+if left > FEW and (total > own + 2 or sampled(lock, own * 0.9)) then
+return false
+end
+local longest, cursor = -2, '0'
+while left > 0 do
+local page = left > FEW and redis.call('hscan', lock, cursor, 'count', '16')
+local fields = page and page[2] or redis.call('hgetall', lock)
+for i = 1, #fields, 2 do
+longest = math.max(longest, longestHold(lock, fields[i], fields[i + 1]))
+if left > FEW and longest >= own * 0.9 then
+return false
+end
+end
+cursor = page and page[1] or '0'
+if cursor == '0' then
+break
+end
+end
+if longest < 1 then
+redis.call('del', lock)
+elseif longest < math.huge and (total < 0 or longest < total) then
+redis.call('pexpire', lock, longest)
+end
+return longest < 1
+end
+local function endWriting(lock)
+if redis.call('hlen', lock) == 1 then
+redis.call('del', lock)
+return
+end
+redis.call('hset', lock, 'mode', 'read')
+settle(lock, math.huge)
+end
+local lock, keepMs = KEYS[1], tonumber(ARGV[4])
+local rest = ARGV[1] .. ':00'
+local found = redis.call('hdel', lock, ARGV[1] .. ':write')
+local told = found
+if keepMs > 0 and found == 1 then
+local alone = redis.call('hlen', lock) == 1
+redis.call('hset', lock, rest, '1')
+if alone or redis.call('pttl', lock) < keepMs then
+redis.call('pexpire', lock, ARGV[4])
+end
+elseif keepMs > 0 then
+found = redis.call('hexists', lock, rest)
+elseif found == 0 then
+found = redis.call('hdel', lock, rest)
+told = found
+end
+if told == 1 and keepMs == 0 then
+endWriting(lock)
+end
+if ARGV[5] ~= '0' then
+redis.call('del', KEYS[2])
+redis.call('set', KEYS[2], '1', 'px', ARGV[5])
+end
+if found == 0 then
+return redis.call('exists', lock) == 1 and -1 or 0
+end
+local published = told == 1 and redis.pcall(ARGV[3], ARGV[2], '1')
+if type(published) == 'table' then
+return 2
+end
+return 1`,
+  },
+  encode: (a) => ({
+    keys: [a.lock, a.tombstone],
+    args: [a.owner, a.channel, a.publish, String(a.keepMs), String(a.entombMs)],
+  }),
+  decode: (reply) => {
+    if (reply === 1) return bare.released
+    if (reply === 2) return bare.unannounced
+    if (reply === 0) return bare.gone
+    if (reply === -1) return bare.taken
+    throw unexpected('write/release', reply)
+  },
 }

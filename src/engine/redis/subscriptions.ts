@@ -1,16 +1,18 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { Hint, Subscription } from '../engine.js'
-import type { SubscriberEvents, SubscriberPort } from './clients/port.js'
+import type { ChannelKind, SubscriberEvents, SubscriberPort } from './clients/port.js'
 
 /** How long a channel stays subscribed after its last listener left, so that lively locks do not re-subscribe each time. */
 const LINGER_MS = 500
 /** How long a channel that could not be subscribed is left alone. */
 const RETRY_MS = 1_000
 
-type Listener = (hint: Hint) => void
+/** Gets every hint; and with those that are messages, the message. */
+export type Listener = (hint: Hint, message?: { readonly channel: string; readonly payload: string }) => void
 
 interface Channel {
   readonly name: string
+  readonly kind: ChannelKind
   readonly listeners: Set<Listener>
   live: Promise<boolean>
   failedAtMs: number | undefined
@@ -39,8 +41,10 @@ export class Subscriptions {
   }
 
   /** Adds a listener to a channel. */
-  add(name: string, listener: Listener): Subscription {
-    const channel = this.#channels.get(name) ?? this.#create(name)
+  add(name: string, listener: Listener, kind: ChannelKind = 'channel'): Subscription {
+    // Whoever comes too late must not open the link again.
+    if (this.#closed) return { live: Promise.resolve(false), close: () => undefined }
+    const channel = this.#channels.get(idOf(name, kind)) ?? this.#create(name, kind)
     channel.linger?.cancel()
     channel.linger = undefined
     channel.listeners.add(listener)
@@ -62,15 +66,16 @@ export class Subscriptions {
     await this.#port?.close()
   }
 
-  #create(name: string): Channel {
+  #create(name: string, kind: ChannelKind): Channel {
     const channel: Channel = {
       name,
+      kind,
       listeners: new Set(),
       live: Promise.resolve(false),
       failedAtMs: undefined,
       linger: undefined,
     }
-    this.#channels.set(name, channel)
+    this.#channels.set(idOf(name, kind), channel)
     this.#subscribe(channel)
     return channel
   }
@@ -78,7 +83,7 @@ export class Subscriptions {
   #subscribe(channel: Channel): void {
     channel.failedAtMs = undefined
     channel.live = this.#connect()
-      .subscribe(channel.name)
+      .subscribe(channel.name, channel.kind)
       .then(
         () => true,
         () => {
@@ -93,8 +98,8 @@ export class Subscriptions {
     if (channel.listeners.size > 0 || this.#closed) return
     channel.linger = this.#clock.setTimer(
       () => {
-        this.#channels.delete(channel.name)
-        void this.#port?.unsubscribe(channel.name)
+        this.#channels.delete(idOf(channel.name, channel.kind))
+        void this.#port?.unsubscribe(channel.name, channel.kind)
       },
       LINGER_MS,
       false,
@@ -103,8 +108,9 @@ export class Subscriptions {
 
   #connect(): SubscriberPort {
     this.#port ??= this.#open({
-      onMessage: (name, payload) => {
-        this.#tell(this.#channels.get(name), payload === '1' ? 'all' : 'one')
+      onMessage: (name, payload, pattern) => {
+        const id = pattern === undefined ? idOf(name, 'channel') : idOf(pattern, 'pattern')
+        this.#tell(this.#channels.get(id), payload === '1' ? 'all' : 'one', { channel: name, payload })
       },
       onResync: () => {
         this.#resync()
@@ -139,8 +145,12 @@ export class Subscriptions {
     })
   }
 
-  #tell(channel: Channel | undefined, hint: Hint): void {
+  #tell(channel: Channel | undefined, ...news: Parameters<Listener>): void {
     if (channel === undefined) return
-    for (const listener of [...channel.listeners]) listener(hint)
+    for (const listener of [...channel.listeners]) listener(...news)
   }
+}
+
+function idOf(name: string, kind: ChannelKind): string {
+  return kind === 'channel' ? name : `pattern ${name}`
 }

@@ -4,10 +4,23 @@ import type { Reply, Request } from '../../support/proxy.js'
 import type { Scene } from '../scene.js'
 
 const STEPS = {
-  acquire: [scripts.lockAcquire, scripts.mutexAcquire],
-  leave: [scripts.lockLeave],
-  release: [scripts.lockRelease, scripts.mutexRelease],
-  renew: [scripts.lockRenew, scripts.mutexRenew],
+  acquire: [
+    scripts.fairAcquire,
+    scripts.lockAcquire,
+    scripts.mutexAcquire,
+    scripts.readAcquire,
+    scripts.writeAcquire,
+  ],
+  leave: [scripts.lockLeave, scripts.readLeave],
+  abandon: [scripts.fairAbandon],
+  release: [
+    scripts.fairRelease,
+    scripts.lockRelease,
+    scripts.mutexRelease,
+    scripts.readRelease,
+    scripts.writeRelease,
+  ],
+  renew: [scripts.lockRenew, scripts.mutexRenew, scripts.readRenew],
 } as const
 
 /** A step of a lock or a mutex. */

@@ -1,15 +1,6 @@
 /** Redisson's objects with their Java methods, as one Java thread sees them. All times are milliseconds. */
 import { MS, type Answer, type Argument, type JavaThread } from './java-peer.js'
 
-/** Factories of `RedissonClient` whose objects are an `RLock`. */
-export type LockFactory =
-  | 'getLock'
-  | 'getNonReentrantLock'
-  | 'getFairLock'
-  | 'getNonReentrantFairLock'
-  | 'getFencedLock'
-  | 'getSpinLock'
-
 /** The reference of an object with one name. */
 export function reference(factory: string, name: string, part?: 'readLock' | 'writeLock'): string {
   const whole = `${factory}/${encodeURIComponent(name)}`
@@ -110,9 +101,7 @@ export class JavaSemaphore extends JavaObject {
   }
 
   tryAcquire(permits = 1, waitMs = 0): Promise<boolean> {
-    return waitMs === 0
-      ? this.bool('tryAcquire', permits)
-      : this.bool('tryAcquire', permits, waitMs, MS)
+    return waitMs === 0 ? this.bool('tryAcquire', permits) : this.bool('tryAcquire', permits, waitMs, MS)
   }
 
   release(permits = 1): Promise<void> {
@@ -143,7 +132,9 @@ export class JavaSemaphore extends JavaObject {
 /** An `RPermitExpirableSemaphore`. */
 export class JavaPermits extends JavaObject {
   async acquire(leaseMs?: number): Promise<string> {
-    return String(leaseMs === undefined ? await this.call('acquire') : await this.call('acquire', leaseMs, MS))
+    return String(
+      leaseMs === undefined ? await this.call('acquire') : await this.call('acquire', leaseMs, MS),
+    )
   }
 
   /** The id, or null. A lease of -1 means none. */

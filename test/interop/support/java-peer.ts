@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import { eventually } from '../../support/eventually.js'
 import type { RedissonPeer } from '../../../tools/redisson-peer.mjs'
 
 /** A number goes as int or long, whichever the method takes. */
@@ -147,6 +148,11 @@ export class JavaThread {
     return String(await this.#send('owner'))
   }
 
+  /** Resolves when it has looked for the last time and sleeps until it hears something. */
+  async untilAsleep(): Promise<void> {
+    await eventually(async () => (await this.#send('asleep')) === 'true', 'the Java thread sleeps')
+  }
+
   /** Interrupts what it waits for. */
   async interrupt(): Promise<void> {
     await this.#send('interrupt')
@@ -183,7 +189,7 @@ function encode(argument: Argument): string {
   if (typeof argument === 'number') return `n${argument}`
   if (typeof argument === 'string') return `s${encodeURIComponent(argument)}`
   if (typeof argument === 'object' && 'ms' in argument) return `d${argument.ms}`
-  return `l${(argument as readonly string[]).map((item) => encodeURIComponent(item)).join(',')}`
+  return `l${argument.map((item) => encodeURIComponent(item)).join(',')}`
 }
 
 function decode(word: string): Answer {

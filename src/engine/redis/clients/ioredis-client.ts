@@ -3,6 +3,7 @@ import { hasMethods } from './shape.js'
 /** The options of an ioredis client that matter here. */
 export interface IoredisOptions {
   readonly keyPrefix?: unknown
+  readonly db?: number | undefined
   readonly stringNumbers?: boolean | undefined
   readonly redisOptions?: IoredisOptions | undefined
   readonly host?: string | undefined
@@ -23,6 +24,8 @@ export interface IoredisClient {
   readonly connectionEpoch?: number | undefined
   /** Set when the user closes the client. Private in the library's types. */
   readonly manuallyClosing?: boolean | undefined
+  /** What the current link is set to. Private in the library's types. */
+  readonly condition?: { readonly select?: number | undefined } | null | undefined
   readonly stream?:
     { readonly writable?: boolean; unref?(): unknown; cork?(): void; uncork?(): void } | undefined
   evalsha(sha: string, keyCount: number, keys: readonly string[], args: readonly string[]): Promise<unknown>
@@ -39,8 +42,11 @@ export interface IoredisClient {
     keys: readonly string[],
     args: readonly string[],
   ): Promise<unknown>
+  call(command: string, ...args: readonly string[]): Promise<unknown>
   subscribe(channel: string): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
+  psubscribe(pattern: string): Promise<unknown>
+  punsubscribe(pattern: string): Promise<unknown>
   connect(): Promise<unknown>
   disconnect(reconnect?: boolean): void
   duplicate(options: object): IoredisClient

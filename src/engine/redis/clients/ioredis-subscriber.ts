@@ -1,5 +1,5 @@
 import { OWN_LINK, type IoredisClient } from './ioredis-client.js'
-import type { SubscriberEvents, SubscriberPort } from './port.js'
+import type { ChannelKind, SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
 import { Subscriber, type LinkHandlers, type SubscriberLink } from './subscriber.js'
 
@@ -36,15 +36,18 @@ class OwnLink implements SubscriberLink {
     client.on('message', (channel: string, payload: string) => {
       handlers.onMessage(channel, payload)
     })
+    client.on('pmessage', (pattern: string, channel: string, payload: string) => {
+      handlers.onMessage(channel, payload, pattern)
+    })
     this.ready = this.#open(handlers)
   }
 
-  subscribe(channel: string): Promise<unknown> {
-    return this.#client.subscribe(channel)
+  subscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    return subscribe(this.#client, channel, kind)
   }
 
-  unsubscribe(channel: string): Promise<unknown> {
-    return this.#client.unsubscribe(channel)
+  unsubscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    return unsubscribe(this.#client, channel, kind)
   }
 
   close(): void {
@@ -76,6 +79,7 @@ class UsersLink implements SubscriberLink {
   readonly #client: IoredisClient
   readonly #handlers: LinkHandlers
   readonly #channels = new Set<string>()
+  readonly #patterns = new Set<string>()
   #closed = false
 
   constructor(client: IoredisClient, handlers: LinkHandlers) {
@@ -84,28 +88,35 @@ class UsersLink implements SubscriberLink {
     this.ready = this.#open()
   }
 
-  subscribe(channel: string): Promise<unknown> {
-    this.#channels.add(channel)
-    return this.#client.subscribe(channel)
+  subscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    this.#namesOf(kind).add(channel)
+    return subscribe(this.#client, channel, kind)
   }
 
-  unsubscribe(channel: string): Promise<unknown> {
-    this.#channels.delete(channel)
-    return this.#client.unsubscribe(channel)
+  unsubscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    this.#namesOf(kind).delete(channel)
+    return unsubscribe(this.#client, channel, kind)
   }
 
   close(): void {
     this.#closed = true
     this.#client.off('message', this.#onMessage)
+    this.#client.off('pmessage', this.#onPatternMessage)
     this.#client.off('close', this.#onClose)
     if (this.#client.status !== 'ready') return
     for (const channel of this.#channels) this.#client.unsubscribe(channel).catch(() => undefined)
+    for (const pattern of this.#patterns) this.#client.punsubscribe(pattern).catch(() => undefined)
+  }
+
+  #namesOf(kind: ChannelKind): Set<string> {
+    return kind === 'channel' ? this.#channels : this.#patterns
   }
 
   async #open(): Promise<void> {
     await whenSettled(this.#client)
     if (this.#closed || this.#client.status !== 'ready') throw new Error('The subscriber client is closed')
     this.#client.on('message', this.#onMessage)
+    this.#client.on('pmessage', this.#onPatternMessage)
     this.#client.on('close', this.#onClose)
   }
 
@@ -113,9 +124,21 @@ class UsersLink implements SubscriberLink {
     if (this.#channels.has(channel)) this.#handlers.onMessage(channel, payload)
   }
 
+  readonly #onPatternMessage = (pattern: string, channel: string, payload: string): void => {
+    if (this.#patterns.has(pattern)) this.#handlers.onMessage(channel, payload, pattern)
+  }
+
   readonly #onClose = (): void => {
     this.#handlers.onDrop(new Error('The link of the subscriber client was closed'))
   }
+}
+
+function subscribe(client: IoredisClient, name: string, kind: ChannelKind): Promise<unknown> {
+  return kind === 'channel' ? client.subscribe(name) : client.psubscribe(name)
+}
+
+function unsubscribe(client: IoredisClient, name: string, kind: ChannelKind): Promise<unknown> {
+  return kind === 'channel' ? client.unsubscribe(name) : client.punsubscribe(name)
 }
 
 /** Resolves when the client is connected, or closed for good. */

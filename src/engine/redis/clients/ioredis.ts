@@ -1,10 +1,11 @@
 import { isIP } from 'node:net'
+import { toPortError } from './errors.js'
 import { OWN_LINK, type IoredisClient, type IoredisOptions } from './ioredis-client.js'
 import { ioredisSubscriber } from './ioredis-subscriber.js'
 import type { ClientPort, Passage, RawReply, Readiness, ScriptCall } from './port.js'
 import type { SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
-import { normalise, normaliseTyped } from './replies.js'
+import { normalise, normaliseTyped, settingIn } from './replies.js'
 import { runScript, type ScriptLink } from './script-run.js'
 
 const LONGEST_PAUSE_MS = 2_000
@@ -54,6 +55,10 @@ export class IoredisPort implements ClientPort, ScriptLink {
     return this.#sender !== undefined && stateOf(this.#sender) === 'ready' ? 'ready' : 'waiting'
   }
 
+  get database(): number {
+    return this.#user.condition?.select ?? this.#user.options.db ?? 0
+  }
+
   get epoch(): number {
     return this.cluster ? NaN : (this.#sender?.connectionEpoch ?? NaN)
   }
@@ -66,6 +71,14 @@ export class IoredisPort implements ClientPort, ScriptLink {
 
   run(call: ScriptCall, passage: Passage): Promise<RawReply> {
     return runScript(this, call, passage)
+  }
+
+  async setting(name: string): Promise<string | undefined> {
+    try {
+      return settingIn(await this.#ready().call('CONFIG', 'GET', name))
+    } catch (error) {
+      throw toPortError({ error, unbroken: false, cluster: this.cluster })
+    }
   }
 
   evalsha({ script, keys, args }: ScriptCall): Promise<unknown> {

@@ -4,6 +4,7 @@ import { hasMethods } from './shape.js'
 export interface NodeRedisOptions {
   readonly RESP?: number | undefined
   readonly keyPrefix?: string | undefined
+  readonly database?: number | undefined
   readonly socket?: object | undefined
   readonly maintNotifications?: string | undefined
 }
@@ -34,6 +35,8 @@ export interface NodeRedisClient extends Shared {
   sendCommand(args: readonly string[], options: SendOptions): Promise<unknown>
   subscribe(channel: string, listener: MessageListener): Promise<unknown>
   unsubscribe(channel: string, listener: MessageListener): Promise<unknown>
+  pSubscribe(pattern: string, listener: MessageListener): Promise<unknown>
+  pUnsubscribe(pattern: string, listener: MessageListener): Promise<unknown>
   duplicate(overrides: object): NodeRedisClient
   connect(): Promise<unknown>
   destroy(): void

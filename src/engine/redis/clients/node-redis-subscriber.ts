@@ -1,7 +1,7 @@
 import { errorMonitor } from 'node:events'
 import { isCluster, isPool, isSingle } from './node-redis-client.js'
-import type { AnyNodeRedis, NodeRedisClient } from './node-redis-client.js'
-import { PortError, type SubscriberEvents, type SubscriberPort } from './port.js'
+import type { AnyNodeRedis, MessageListener, NodeRedisClient } from './node-redis-client.js'
+import { PortError, type ChannelKind, type SubscriberEvents, type SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
 import { Subscriber, type LinkHandlers, type SubscriberLink } from './subscriber.js'
 
@@ -26,22 +26,24 @@ const OVERRIDES = {
 class OwnLink implements SubscriberLink {
   readonly ready: Promise<unknown>
   readonly #handlers: LinkHandlers
+  readonly #listeners: Listeners
   #client: NodeRedisClient | undefined
   #lastError: unknown
   #closed = false
 
   constructor(source: AnyNodeRedis, handlers: LinkHandlers) {
     this.#handlers = handlers
+    this.#listeners = new Listeners(() => handlers)
     this.ready = this.#open(source)
   }
 
-  async subscribe(channel: string): Promise<void> {
-    await this.#client?.subscribe(channel, this.#onMessage)
+  async subscribe(channel: string, kind: ChannelKind): Promise<void> {
+    if (this.#client !== undefined) await subscribe(this.#client, this.#listeners.of(channel, kind))
   }
 
-  async unsubscribe(channel: string): Promise<void> {
+  async unsubscribe(channel: string, kind: ChannelKind): Promise<void> {
     // With the listener: without it, a subscription that is asked for meanwhile would be lost.
-    if (this.#client?.isReady === true) await this.#client.unsubscribe(channel, this.#onMessage)
+    if (this.#client?.isReady === true) await unsubscribe(this.#client, this.#listeners.of(channel, kind))
   }
 
   close(): void {
@@ -70,20 +72,48 @@ class OwnLink implements SubscriberLink {
       this.#handlers.onDrop(this.#lastError)
     })
   }
+}
+
+/** A channel or pattern with the listener that the client knows for it. */
+interface Listening {
+  readonly name: string
+  readonly kind: ChannelKind
+  readonly listener: MessageListener
+}
+
+/** One listener for all channels and one for each pattern, since the client does not tell patterns. */
+class Listeners {
+  readonly #target: () => LinkHandlers | undefined
+  readonly #ofPattern = new Map<string, MessageListener>()
+
+  constructor(target: () => LinkHandlers | undefined) {
+    this.#target = target
+  }
+
+  of(name: string, kind: ChannelKind): Listening {
+    return { name, kind, listener: kind === 'channel' ? this.#onMessage : this.#forPattern(name) }
+  }
+
+  #forPattern(pattern: string): MessageListener {
+    const listener =
+      this.#ofPattern.get(pattern) ??
+      ((payload: string, channel: string): void => {
+        this.#target()?.onMessage(channel, payload, pattern)
+      })
+    this.#ofPattern.set(pattern, listener)
+    return listener
+  }
 
   readonly #onMessage = (payload: string, channel: string): void => {
-    this.#handlers.onMessage(channel, payload)
+    this.#target()?.onMessage(channel, payload)
   }
 }
 
-/** The listener that the user's client knows. It is the same for all links, as the client keeps its listeners. */
+/** The listeners that the user's client knows. They are the same for all links, as the client keeps its listeners. */
 class Relay {
   target: LinkHandlers | undefined
-  readonly channels = new Set<string>()
-
-  readonly onMessage = (payload: string, channel: string): void => {
-    this.target?.onMessage(channel, payload)
-  }
+  readonly listeners: Listeners = new Listeners(() => this.target)
+  readonly listening = new Map<string, Listening>()
 }
 
 /** The user's own subscriber, which reconnects by itself: a link lasts from one connection loss to the next. */
@@ -101,14 +131,15 @@ class UsersLink implements SubscriberLink {
     this.ready = this.#open()
   }
 
-  subscribe(channel: string): Promise<unknown> {
-    this.#relay.channels.add(channel)
-    return this.#client.subscribe(channel, this.#relay.onMessage)
+  subscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    const listening = this.#relay.listeners.of(channel, kind)
+    this.#relay.listening.set(`${kind}:${channel}`, listening)
+    return subscribe(this.#client, listening)
   }
 
-  unsubscribe(channel: string): Promise<unknown> {
-    this.#relay.channels.delete(channel)
-    return this.#client.unsubscribe(channel, this.#relay.onMessage)
+  unsubscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    this.#relay.listening.delete(`${kind}:${channel}`)
+    return unsubscribe(this.#client, this.#relay.listeners.of(channel, kind))
   }
 
   close(): void {
@@ -116,7 +147,8 @@ class UsersLink implements SubscriberLink {
     this.#relay.target = undefined
     for (const event of DROP_EVENTS) this.#client.off(event, this.#onTrouble)
     if (this.#client.isReady !== true) return
-    for (const channel of this.#relay.channels) this.unsubscribe(channel).catch(() => undefined)
+    for (const { name, kind } of this.#relay.listening.values())
+      this.unsubscribe(name, kind).catch(() => undefined)
   }
 
   async #open(): Promise<void> {
@@ -130,6 +162,14 @@ class UsersLink implements SubscriberLink {
     if (this.#client.isReady === true) return
     this.#handlers.onDrop(cause ?? new Error('The link of the subscriber client is down'))
   }
+}
+
+function subscribe(client: NodeRedisClient, { name, kind, listener }: Listening): Promise<unknown> {
+  return kind === 'channel' ? client.subscribe(name, listener) : client.pSubscribe(name, listener)
+}
+
+function unsubscribe(client: NodeRedisClient, { name, kind, listener }: Listening): Promise<unknown> {
+  return kind === 'channel' ? client.unsubscribe(name, listener) : client.pUnsubscribe(name, listener)
 }
 
 const DROP_EVENTS = [errorMonitor, 'reconnecting', 'end']

@@ -1,11 +1,12 @@
 import { errorMonitor, setMaxListeners } from 'node:events'
+import { toPortError } from './errors.js'
 import { isCluster, isPool, isSentinel, isSingle } from './node-redis-client.js'
 import type { AnyNodeRedis, NodeRedisClient, SendOptions } from './node-redis-client.js'
 import { nodeRedisSubscriber } from './node-redis-subscriber.js'
 import type { ClientPort, Passage, RawReply, Readiness, ScriptCall } from './port.js'
 import type { SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
-import { normalise } from './replies.js'
+import { normalise, settingIn } from './replies.js'
 import { runScript, type ScriptLink } from './script-run.js'
 
 const NO_MAPPING = { typeMapping: undefined } as const
@@ -46,6 +47,10 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
     return this.#single?.isPubSubActive === true && !speaksResp3(this.#single) ? 'subscriber' : 'ready'
   }
 
+  get database(): number {
+    return this.#user.options?.database ?? 0
+  }
+
   /** Only a plain client tells. It never sends twice; a call that waited for a new link counts as doubtful. */
   get epoch(): number {
     return this.#single?.socketEpoch ?? NaN
@@ -57,6 +62,14 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
 
   run(call: ScriptCall, passage: Passage): Promise<RawReply> {
     return runScript(this, call, passage)
+  }
+
+  async setting(name: string): Promise<string | undefined> {
+    try {
+      return settingIn(await this.#send(undefined, ['CONFIG', 'GET', name]))
+    } catch (error) {
+      throw toPortError({ error, unbroken: false, cluster: this.cluster })
+    }
   }
 
   evalsha({ script, keys, args }: ScriptCall): Promise<unknown> {

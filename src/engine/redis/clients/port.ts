@@ -94,13 +94,16 @@ export type Readiness = 'ready' | 'waiting' | 'closed' | 'subscriber'
 
 /** What a subscriber link reports. */
 export interface SubscriberEvents {
-  /** A message on a subscribed channel. */
-  onMessage(channel: string, payload: string): void
+  /** A message on a subscribed channel, or on one that fits a subscribed pattern. */
+  onMessage(channel: string, payload: string, pattern?: string): void
   /** The link was re-established and every channel subscribed again: messages may have been missed. */
   onResync(): void
   /** The link is down or a channel could not be subscribed; waiters must rely on polling until `onResync`. */
   onDown(cause: unknown): void
 }
+
+/** What is subscribed: one channel, or all whose names fit a glob pattern. */
+export type ChannelKind = 'channel' | 'pattern'
 
 /** A connection of our own that only subscribes. */
 export interface SubscriberPort {
@@ -108,9 +111,9 @@ export interface SubscriberPort {
    * Resolves when the server has confirmed; rejects when it refused (ACL) or the link failed. After a
    * failed link the channel stays wanted until {@link unsubscribe}: the next `onResync` includes it.
    */
-  subscribe(channel: string): Promise<void>
+  subscribe(channel: string, kind?: ChannelKind): Promise<void>
   /** Best effort; never rejects. */
-  unsubscribe(channel: string): Promise<void>
+  unsubscribe(channel: string, kind?: ChannelKind): Promise<void>
   /** Closes the connection, if it is ours. Never rejects. */
   close(): Promise<void>
 }
@@ -125,6 +128,8 @@ export interface ClientPort {
    * sends keys as they are given (over a connection without the prefix, where the client has one).
    */
   readonly keyPrefix: string
+  /** The number of the database, as far as the client tells: it is part of the channels on which the server tells of writes. */
+  readonly database: number
   /** The current state, without I/O. Cheap: asked before every command. */
   readonly readiness: Readiness
   /** Calls back once, when the state has left `waiting`. Returns a function that withdraws the listener. */
@@ -135,6 +140,11 @@ export interface ClientPort {
    * It has no time-out of its own: the engine stops waiting and sets `passage.abandoned`.
    */
   run(call: ScriptCall, passage: Passage): Promise<RawReply>
+  /**
+   * A setting of the server by CONFIG GET, which no script may call; `undefined`: there is none of this name. Only to
+   * be called when `readiness` is `ready`. Rejects with {@link PortError} only; `refused` is usual where servers are rented.
+   */
+  setting(name: string): Promise<string | undefined>
   /** Opens a subscriber connection with the user's client settings (lazily connected, its idle socket does not keep the process alive). */
   subscriber(events: SubscriberEvents): SubscriberPort
   /** Closes the connections that the port itself opened. Never the user's client. Never rejects. */

@@ -20,6 +20,13 @@ export function normaliseTyped(reply: unknown): RawReply {
   return normalise(reply)
 }
 
+/** The value in a reply to CONFIG GET; undefined: no setting of that name. */
+export function settingIn(reply: unknown): string | undefined {
+  const words = normalise(reply)
+  const value = Array.isArray(words) ? (words as readonly RawReply[])[1] : undefined
+  return typeof value === 'string' ? value : undefined
+}
+
 function isPlain(reply: unknown): reply is null | number | string {
   return typeof reply === 'number' || typeof reply === 'string' || reply === null
 }

@@ -1,10 +1,10 @@
 import { systemClock, type Timer } from '../../../clock.js'
 import { replyCode, subscriberClosed, toPortError } from './errors.js'
-import type { SubscriberEvents, SubscriberPort } from './port.js'
+import type { ChannelKind, SubscriberEvents, SubscriberPort } from './port.js'
 
 /** What a link tells its subscriber. */
 export interface LinkHandlers {
-  onMessage(channel: string, payload: string): void
+  onMessage(channel: string, payload: string, pattern?: string): void
   /** The link is gone, once it was ready. It is not used any more. */
   onDrop(cause: unknown): void
 }
@@ -13,14 +13,19 @@ export interface LinkHandlers {
 export interface SubscriberLink {
   /** Settles when the connection is open, or could not be opened. */
   readonly ready: Promise<unknown>
-  subscribe(channel: string): Promise<unknown>
-  unsubscribe(channel: string): Promise<unknown>
+  subscribe(channel: string, kind: ChannelKind): Promise<unknown>
+  unsubscribe(channel: string, kind: ChannelKind): Promise<unknown>
   /** Also while it is still being opened. Never throws. */
   close(): void
 }
 
 /** Starts opening a link. */
 export type OpenLink = (handlers: LinkHandlers) => SubscriberLink
+
+interface Wanted {
+  readonly channel: string
+  readonly kind: ChannelKind
+}
 
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
@@ -37,7 +42,7 @@ const LONGEST_PAUSE_MS = 2_000
 export class Subscriber implements SubscriberPort {
   readonly #openLink: OpenLink
   readonly #events: SubscriberEvents
-  readonly #wanted = new Set<string>()
+  readonly #wanted = new Map<string, Wanted>()
   #link: SubscriberLink | undefined
   /** The link, or the last one: a user's client that is away keeps its channels. */
   #latest: SubscriberLink | undefined
@@ -52,26 +57,27 @@ export class Subscriber implements SubscriberPort {
     this.#events = events
   }
 
-  async subscribe(channel: string): Promise<void> {
+  async subscribe(channel: string, kind: ChannelKind = 'channel'): Promise<void> {
     if (this.#closed) throw subscriberClosed()
-    this.#wanted.add(channel)
+    const id = idOf(channel, kind)
+    this.#wanted.set(id, { channel, kind })
     const link = await this.#current().catch(asPortError)
     // Unless it was given back meanwhile.
-    if (!this.#wanted.has(channel)) return
+    if (!this.#wanted.has(id)) return
     try {
-      await link.subscribe(channel)
+      await link.subscribe(channel, kind)
     } catch (error) {
       // Refused: forget it. After a failed link it stays wanted, and `onResync` tells when it is back.
-      if (replyCode(error) !== undefined) this.#wanted.delete(channel)
+      if (replyCode(error) !== undefined) this.#wanted.delete(id)
       else this.#goDown(error)
       return asPortError(error)
     }
   }
 
-  async unsubscribe(channel: string): Promise<void> {
-    this.#wanted.delete(channel)
+  async unsubscribe(channel: string, kind: ChannelKind = 'channel'): Promise<void> {
+    this.#wanted.delete(idOf(channel, kind))
     try {
-      await this.#latest?.unsubscribe(channel)
+      await this.#latest?.unsubscribe(channel, kind)
     } catch {
       // The link broke, and the channel with it.
     }
@@ -103,8 +109,8 @@ export class Subscriber implements SubscriberPort {
   async #open(): Promise<SubscriberLink> {
     try {
       const link = this.#openLink({
-        onMessage: (channel, payload) => {
-          this.#events.onMessage(channel, payload)
+        onMessage: (channel, payload, pattern) => {
+          this.#events.onMessage(channel, payload, pattern)
         },
         onDrop: (cause) => {
           if (this.#link === link) this.#fail(cause)
@@ -155,7 +161,9 @@ export class Subscriber implements SubscriberPort {
     }
     try {
       const link = await this.#current()
-      await Promise.all(Array.from(this.#wanted, (channel) => link.subscribe(channel)))
+      await Promise.all(
+        Array.from(this.#wanted.values(), ({ channel, kind }) => link.subscribe(channel, kind)),
+      )
       if (this.#link !== link) return
     } catch (cause) {
       this.#goDown(cause)
@@ -169,6 +177,10 @@ export class Subscriber implements SubscriberPort {
     this.#down = undefined
     this.#failures = 0
   }
+}
+
+function idOf(channel: string, kind: ChannelKind): string {
+  return `${kind}:${channel}`
 }
 
 function asPortError(error: unknown): never {

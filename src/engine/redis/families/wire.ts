@@ -6,6 +6,10 @@ import type { ScriptDefinition } from '../script.js'
 export interface Wire {
   /** The command by which scripts publish. */
   readonly publish: string
+  /** The client's wall clock in whole epoch milliseconds, for times that are compared between processes. */
+  now(): number
+  /** A setting of the server; undefined: it refuses to tell. Rejects with `EngineError` only. */
+  setting(name: string): Promise<string | undefined>
   /** Runs a script. `foreign`: the server said WRONGTYPE. Rejects with `EngineError` only. */
   send<A, R>(definition: ScriptDefinition<A, R>, args: A, passage: Passage): Promise<R | ForeignReply>
 }

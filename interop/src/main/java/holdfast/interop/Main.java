@@ -65,11 +65,14 @@ public final class Main {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             List<String> words = List.of(line.split(" "));
             Worker worker = workers.computeIfAbsent(words.get(1), Worker::new);
-            if (words.get(2).equals("interrupt")) {
-                worker.interrupt();
-                answer(words.get(0), "ok -");
-            } else {
-                worker.run(() -> answer(words.get(0), outcome(words.get(2), words.subList(3, words.size()))));
+            switch (words.get(2)) {
+                case "interrupt" -> {
+                    worker.interrupt();
+                    answer(words.get(0), "ok -");
+                }
+                case "asleep" -> answer(words.get(0), "ok " + Words.encode(worker.asleep()));
+                default -> worker.run(
+                        () -> answer(words.get(0), outcome(words.get(2), words.subList(3, words.size()))));
             }
         }
     }

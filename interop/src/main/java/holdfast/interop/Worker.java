@@ -1,5 +1,6 @@
 package holdfast.interop;
 
+import java.util.Arrays;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -22,5 +23,13 @@ final class Worker {
 
     void interrupt() {
         if (thread != null) thread.interrupt();
+    }
+
+    /** Whether it waits for a message: not before, in the middle of an attempt. */
+    boolean asleep() {
+        if (thread == null) return false;
+        return Arrays.stream(thread.getStackTrace())
+                .map(StackTraceElement::getClassName)
+                .anyMatch(name -> name.equals("java.util.concurrent.Semaphore") || name.endsWith(".ReclosableLatch"));
     }
 }
