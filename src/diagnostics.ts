@@ -76,8 +76,8 @@ export interface LostEvent extends LockEvent {
 
 /** `holdfast:release`: a release is over. */
 export interface ReleaseEvent extends LockEvent {
-  /** What `release()` tells. */
-  readonly outcome: ReleaseOutcome
+  /** What `release()` tells; of a semaphore's handle, what that tells. */
+  readonly outcome: ReleaseOutcome | GiveBackOutcome
   /** From the grant to the end of the release, in milliseconds. */
   readonly held: number
 }
@@ -93,6 +93,15 @@ export type ReleaseOutcome =
   /** The lock had been removed, or somebody else has it. Nothing of theirs was touched. */
   | 'stolen'
   /** It cannot be told: no answer in time, or more than one copy of the release may have arrived. */
+  | 'unknown'
+
+/** What giving bare permits back comes to. */
+export type GiveBackOutcome =
+  /** They are free again. */
+  | 'released'
+  /** The semaphore is not there any more: it was removed, its TTL is over, or other data is in its place. */
+  | 'gone'
+  /** No answer in time; it goes on in the background. */
   | 'unknown'
 
 /** `holdfast:wakeup`: a waiter is about to try again. */

@@ -10,6 +10,7 @@ export type HoldfastErrorCode =
   | 'HOLDFAST_WRONG_TYPE'
   | 'HOLDFAST_STALE_TOKEN'
   | 'HOLDFAST_QUORUM'
+  | 'HOLDFAST_REPLICATION'
   | 'HOLDFAST_CLOSED'
 
 /** Base of all errors that Holdfast raises. Bad arguments are plain `TypeError` or `RangeError` instead. */
@@ -173,6 +174,27 @@ export class QuorumError extends HoldfastError {
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** The server granted, but too few of its replicas confirmed that they have it. What was taken is given back. */
+export class ReplicationError extends HoldfastError {
+  readonly code = 'HOLDFAST_REPLICATION'
+  /** How many replicas confirmed the last attempt in time. */
+  readonly acks: number
+  /** How many had to. */
+  readonly wanted: number
+
+  /** Made by Holdfast only. */
+  constructor(
+    lock: string,
+    { acks, wanted }: { readonly acks: number; readonly wanted: number },
+    cause?: unknown,
+  ) {
+    const counts = `${String(acks)} of the ${String(wanted)} replicas that have to`
+    super(`'${lock}' was granted, but only ${counts} confirmed it in time; it was given back`, lock, cause)
+    this.acks = acks
+    this.wanted = wanted
+  }
 }
 
 /** The caller's own scope reads, and asks to write: it would wait for itself, and two of its kind for each other. Nothing was sent. */

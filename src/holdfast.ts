@@ -27,16 +27,8 @@ import {
   type PermitSemaphoreOptions,
 } from './synchronizers/permit-semaphore.js'
 import { CountedSemaphore, type Semaphore, type SemaphoreOptions } from './synchronizers/semaphore.js'
-import {
-  checkName,
-  describe,
-  duration,
-  refuseUnknown,
-  resolveHoldfastOptions,
-  wholeNumber,
-  type HoldfastOptions,
-  type ResolvedHoldfastOptions,
-} from './options.js'
+import { checkName, describe, duration, refuseUnknown, wholeNumber } from './option-checks.js'
+import { resolveHoldfastOptions, type HoldfastOptions, type ResolvedHoldfastOptions } from './options.js'
 import {
   resolveWatchKeys,
   resolveWatchOptions,
@@ -242,10 +234,13 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Ends gracefully: new calls and waiters get a `ClosedError`; held leases stay renewed until their work ends or
+   * Ends gracefully. From now on what acquires or waits gets a `ClosedError`: `acquire`, `using` and their kin,
+   * `latch.wait`, `watch`, and all that wait already. Held leases stay renewed until their work ends or
    * `drain` is over, then their signals abort with reason `closed`. A lease whose callback has not settled is left to
-   * expire, never released under running work; others are released. Nested uses inside running work still enter.
-   * Only connections that Holdfast opened are closed. Idempotent; never rejects for a good `drain`.
+   * expire, never released under running work; others are released. Nested uses inside running work still enter, and
+   * until the end of it all goes on that needs no waiting: `release` and `extend`, `countDown` and `trySetCount`, `add`,
+   * `drain` and `trySet`, and what only looks. After it they get a `ClosedError`, too. Only connections that
+   * Holdfast opened are closed. Idempotent; never rejects for a good `drain`.
    */
   async close(options: CloseOptions = {}): Promise<void> {
     refuseUnknown(options, CLOSE_KEYS, 'close options')
@@ -303,6 +298,9 @@ function onClient(client: unknown, settings: ResolvedHoldfastOptions): Backing {
   const engine = new RedisEngine(port, {
     clock: settings.clock,
     subscriber: subscriberOf(client, port, settings),
+    shardedPubSub: settings.shardedPubSub,
+    replication: settings.replication,
+    patienceMs: settings.commandTimeout,
   })
   return { engine, close: () => Promise.resolve() }
 }
@@ -311,9 +309,9 @@ function subscriberOf(
   client: unknown,
   port: ClientPort,
   { subscriber }: ResolvedHoldfastOptions,
-): ((events: SubscriberEvents) => SubscriberPort) | undefined {
+): ((events: SubscriberEvents, sharded: boolean) => SubscriberPort) | undefined {
   if (subscriber === 'off') return undefined
-  if (subscriber === 'auto') return (events) => port.subscriber(events)
+  if (subscriber === 'auto') return (events, sharded) => port.subscriber(events, sharded)
   if (subscriber === client)
     throw new TypeError(
       'subscriber must be a client of its own: in subscriber mode the other one would take no commands',

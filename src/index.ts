@@ -7,6 +7,7 @@ export type {
   AcquireTimeoutEvent,
   AcquireWaitEvent,
   DiagnosisEvent,
+  GiveBackOutcome,
   HoldfastEvents,
   LockEvent,
   LostEvent,
@@ -25,6 +26,7 @@ export {
   NotHeldError,
   NotInitialisedError,
   QuorumError,
+  ReplicationError,
   SelfHeldError,
   UpgradeError,
   StaleTokenError,
@@ -68,7 +70,7 @@ export type { ReadWriteLock } from './locks/read-write-lock.js'
 export type { SpinLock, SpinLockOptions } from './locks/spin-lock.js'
 export type { PermitLease } from './lease/permit-lease.js'
 export type { CountDownLatch } from './synchronizers/count-down-latch.js'
-export type { GiveBackOutcome, SemaphoreGrant } from './synchronizers/held-permits.js'
+export type { SemaphoreGrant } from './synchronizers/held-permits.js'
 export type {
   PermitOptions,
   PermitSemaphore,
@@ -76,6 +78,7 @@ export type {
   UnderPermitLease,
 } from './synchronizers/permit-semaphore.js'
 export type { Semaphore, SemaphoreOptions, TrySetOptions, UnderPermits } from './synchronizers/semaphore.js'
+export type { ReplicationOptions } from './replication-options.js'
 export type { AnyLease, AcquireDefaults, AcquireOptions, HoldfastOptions, WaitOptions } from './options.js'
 export type { Change, WatchCallback, WatchErrorCallback, WatchEvent } from './watch/change.js'
 export type { WatchKeys, WatchOptions, WatchPattern } from './watch/watch-options.js'

@@ -1,4 +1,18 @@
 import { systemClock, type Clock } from './clock.js'
+import {
+  abortSignal,
+  describe,
+  duration,
+  inRange,
+  LONGEST,
+  refuseUnknown,
+  type Range,
+} from './option-checks.js'
+import {
+  resolveReplication,
+  type ReplicationOptions,
+  type ResolvedReplication,
+} from './replication-options.js'
 
 /** What acquiring uses where the call says nothing. */
 export interface AcquireDefaults {
@@ -28,6 +42,10 @@ export interface HoldfastOptions {
   readonly clockDrift?: number | undefined
   /** How waiters hear of releases: a connection of our own, opened with the first waiter; none (they poll); or a client of yours that only subscribes. @defaultValue `'auto'` */
   readonly subscriber?: 'auto' | 'off' | object | undefined
+  /** In a cluster: whether messages go only to the node that has the slot of their name (`SPUBLISH`). All sides must do the same; Redisson's rule by default: yes, if the servers can. @defaultValue `'auto'` */
+  readonly shardedPubSub?: 'auto' | 'on' | 'off' | undefined
+  /** What a grant waits for where the server has replicas. @defaultValue at least one of them, within a second */
+  readonly replication?: ReplicationOptions | undefined
   /** What acquiring uses where the call says nothing; `waitTime` is for `acquire` and `using` only. */
   readonly defaults?: AcquireDefaults | undefined
   /** For tests: where time comes from. @defaultValue the machine's clocks */
@@ -81,6 +99,8 @@ export interface ResolvedHoldfastOptions {
   readonly maxHold: number
   readonly clockDrift: number
   readonly subscriber: 'auto' | 'off' | object
+  readonly shardedPubSub: 'auto' | 'on' | 'off'
+  readonly replication: ResolvedReplication
   readonly waitTime: number | undefined
   readonly leaseTime: number | undefined
   readonly clock: Clock
@@ -105,12 +125,6 @@ export interface ResolvedWaitOptions {
   readonly pollMs: number | undefined
 }
 
-interface Range {
-  readonly min: number
-  readonly max: number
-}
-
-const LONGEST = Number.MAX_SAFE_INTEGER
 const FROM_ONE: Range = { min: 1, max: LONGEST }
 const TO_INFINITY: Range = { min: 0, max: Infinity }
 
@@ -124,6 +138,8 @@ const HOLDFAST_KEYS: ReadonlySet<string> = new Set<keyof HoldfastOptions>([
   'maxHold',
   'clockDrift',
   'subscriber',
+  'shardedPubSub',
+  'replication',
   'defaults',
   'clock',
 ])
@@ -147,13 +163,14 @@ export function resolveHoldfastOptions(options: HoldfastOptions = {}): ResolvedH
   refuseUnknown(options, HOLDFAST_KEYS, 'Holdfast options')
   const defaults = options.defaults === undefined ? {} : options.defaults
   refuseUnknown(defaults, DEFAULTS_KEYS, 'defaults')
+  const commandTimeout = duration(options.commandTimeout, 'commandTimeout', FROM_ONE) ?? 3_000
   return Object.freeze({
     keyPrefix: options.keyPrefix === undefined ? '' : text(options.keyPrefix, 'keyPrefix'),
     nameMapper: options.nameMapper === undefined ? identity : callable(options.nameMapper, 'nameMapper'),
     lockWatchdogTimeout:
       duration(options.lockWatchdogTimeout, 'lockWatchdogTimeout', { min: 30, max: LONGEST }) ?? 30_000,
     fairLockWaitTimeout: duration(options.fairLockWaitTimeout, 'fairLockWaitTimeout', FROM_ONE) ?? 300_000,
-    commandTimeout: duration(options.commandTimeout, 'commandTimeout', FROM_ONE) ?? 3_000,
+    commandTimeout,
     unavailableAfter: duration(options.unavailableAfter, 'unavailableAfter', TO_INFINITY) ?? 10_000,
     maxHold: duration(options.maxHold, 'maxHold', { min: 1, max: Infinity }) ?? Infinity,
     clockDrift:
@@ -161,6 +178,8 @@ export function resolveHoldfastOptions(options: HoldfastOptions = {}): ResolvedH
         ? 0.01
         : inRange(options.clockDrift, 'clockDrift', { min: 0, max: 0.5 }),
     subscriber: subscriberOption(options.subscriber),
+    shardedPubSub: shardedOption(options.shardedPubSub),
+    replication: resolveReplication(options.replication, commandTimeout),
     waitTime: duration(defaults.waitTime, 'defaults.waitTime', TO_INFINITY),
     leaseTime: duration(defaults.leaseTime, 'defaults.leaseTime', FROM_ONE),
     clock: options.clock === undefined ? systemClock : clockOption(options.clock),
@@ -233,7 +252,7 @@ export function resolveWaitOptions(
   settings: ResolvedHoldfastOptions,
   trying: boolean,
 ): ResolvedWaitOptions {
-  const options = given ?? {}
+  const options = given === undefined ? {} : given
   refuseUnknown(options, WAIT_KEYS, 'wait options')
   const { waitTime, signal, pollInterval } = options
   return {
@@ -241,72 +260,6 @@ export function resolveWaitOptions(
     signal: signal === undefined ? undefined : abortSignal(signal),
     pollMs: duration(pollInterval, 'pollInterval', FROM_ONE),
   }
-}
-
-/** Checks a number of things. @throws TypeError or RangeError naming the option, the bounds and the value */
-export function wholeNumber(value: unknown, option: string, min = 1): number {
-  if (typeof value !== 'number' || Number.isNaN(value))
-    throw new TypeError(`${option} must be a number, but is ${describe(value)}`)
-  if (Number.isSafeInteger(value) && value >= min) return value
-  throw new RangeError(
-    `${option} must be a whole number from ${String(min)} to ${String(LONGEST)}, but is ${String(value)}`,
-  )
-}
-
-/** Checks a lock's name. @throws TypeError or RangeError */
-export function checkName(name: unknown): string {
-  if (typeof name !== 'string')
-    throw new TypeError(`A lock's name must be a string, but is ${describe(name)}`)
-  if (name.length === 0) throw new RangeError(`A lock's name must not be empty`)
-  if (!name.isWellFormed())
-    throw new RangeError(
-      `A lock's name must be valid Unicode, but ${JSON.stringify(name)} has a lone surrogate`,
-    )
-  const bytes = Buffer.byteLength(name)
-  if (bytes > 1_024)
-    throw new RangeError(`A lock's name must not exceed 1024 bytes in UTF-8, but has ${String(bytes)}`)
-  return name
-}
-
-/** Checks a duration in milliseconds and rounds fractions up; undefined stays undefined. @throws TypeError or RangeError */
-export function duration(value: number | undefined, option: string, range: Range): number | undefined {
-  return value === undefined ? undefined : Math.ceil(inRange(value, option, range))
-}
-
-/** Refuses keys that no option has: a mistyped `leaseTime` would be dangerous. @throws TypeError */
-export function refuseUnknown(options: object, known: ReadonlySet<string>, what: string): void {
-  if (typeof options !== 'object' || (options as object | null) === null || Array.isArray(options))
-    throw new TypeError(`${what} must be an object, but are ${describe(options)}`)
-  for (const key of Object.keys(options)) {
-    if (!known.has(key))
-      throw new TypeError(`Unknown key '${key}' in ${what}; known are ${[...known].join(', ')}`)
-  }
-}
-
-/** A value for a message: its kind and, where short, itself. */
-export function describe(value: unknown): string {
-  if (value === null) return 'null'
-  switch (typeof value) {
-    case 'string':
-      return `the string ${JSON.stringify(value)}`
-    case 'number':
-    case 'boolean':
-    case 'bigint':
-    case 'undefined':
-      return String(value)
-    case 'object':
-      return Array.isArray(value) ? 'an array' : 'an object'
-    default:
-      return `a ${typeof value}`
-  }
-}
-
-function inRange(value: unknown, option: string, { min, max }: Range): number {
-  if (typeof value !== 'number' || Number.isNaN(value))
-    throw new TypeError(`${option} must be a number, but is ${describe(value)}`)
-  if (value < min || value > max)
-    throw new RangeError(`${option} must be from ${String(min)} to ${String(max)}, but is ${String(value)}`)
-  return value
 }
 
 function text(value: unknown, option: string): string {
@@ -328,25 +281,17 @@ function subscriberOption(value: unknown): 'auto' | 'off' | object {
   throw new TypeError(`subscriber must be 'auto', 'off' or a client, but is ${describe(value)}`)
 }
 
+function shardedOption(value: unknown): 'auto' | 'on' | 'off' {
+  if (value === undefined) return 'auto'
+  if (value === 'auto' || value === 'on' || value === 'off') return value
+  throw new TypeError(`shardedPubSub must be 'auto', 'on' or 'off', but is ${describe(value)}`)
+}
+
 function clockOption(value: unknown): Clock {
   const shape = value as Partial<Clock> | null
   const parts = [shape?.now, shape?.wall, shape?.uptime, shape?.setTimer]
   if (parts.every((part) => typeof part === 'function')) return value as Clock
   throw new TypeError(`clock must be a Clock, but is ${describe(value)}`)
-}
-
-/** Checks a signal. @throws TypeError */
-export function abortSignal(value: unknown): AbortSignal {
-  // By shape: test environments bring classes of their own.
-  const shape = value as Partial<AbortSignal> | null
-  if (
-    typeof shape === 'object' &&
-    typeof shape?.aborted === 'boolean' &&
-    typeof shape.addEventListener === 'function' &&
-    typeof shape.removeEventListener === 'function'
-  )
-    return value as AbortSignal
-  throw new TypeError(`signal must be an AbortSignal, but is ${describe(value)}`)
 }
 
 function identity(name: string): string {

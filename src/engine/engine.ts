@@ -46,6 +46,14 @@ export interface EngineTrouble {
   /** Whether the operation may have been executed, or may be later. */
   readonly outcome: 'not-applied' | 'unknown'
   readonly cause?: unknown
+  /** It was granted, but too few replicas have it. */
+  readonly shortfall?: Shortfall | undefined
+}
+
+/** How many replicas had confirmed a grant, and how many would have had to. */
+export interface Shortfall {
+  readonly acks: number
+  readonly wanted: number
 }
 
 /** An operation without a reply. */
@@ -54,11 +62,14 @@ export class EngineError extends Error {
   readonly kind: EngineErrorKind
   /** Whether the operation may have been executed, or may be later. */
   readonly outcome: 'not-applied' | 'unknown'
+  /** It was granted, but too few replicas have it: it has to be undone. */
+  readonly shortfall: Shortfall | undefined
 
-  constructor(message: string, { kind, outcome, cause }: EngineTrouble) {
+  constructor(message: string, { kind, outcome, cause, shortfall }: EngineTrouble) {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
     this.outcome = outcome
+    this.shortfall = shortfall
   }
 }
 

@@ -3,7 +3,7 @@ import { createPort } from '../engine/redis/clients/detect.js'
 import { PortError, type ClientPort, type Passage } from '../engine/redis/clients/port.js'
 import { guardPass, type GuardPassReply } from '../engine/redis/scripts.js'
 import { StaleTokenError, UnavailableError, WrongTypeError } from '../errors.js'
-import { describe, duration, refuseUnknown } from '../options.js'
+import { describe, duration, refuseUnknown } from '../option-checks.js'
 import { checkResource, checkToken } from './token-floor.js'
 
 /** Settings of a `RedisGuard`. */

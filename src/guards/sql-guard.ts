@@ -1,5 +1,5 @@
 import { StaleTokenError } from '../errors.js'
-import { describe, refuseUnknown } from '../options.js'
+import { describe, refuseUnknown } from '../option-checks.js'
 import { checkResource, checkToken } from './token-floor.js'
 
 /** Runs one statement with the values of its placeholders `$1`, `$2` …, e.g. `(text, values) => client.query(text, values)`. */

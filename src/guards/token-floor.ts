@@ -1,5 +1,5 @@
 import { StaleTokenError } from '../errors.js'
-import { describe } from '../options.js'
+import { describe } from '../option-checks.js'
 
 /**
  * The idea of fencing in its smallest form, for whatever one process alone writes: a floor under the tokens, that

@@ -25,9 +25,19 @@ export function attempt(runtime: Runtime, call: Call): Promise<HeldLease | Busy 
     (reply) => answered(runtime, call, { reply, passage, wallOffsetMs, ttlMs }),
     (error: unknown) => {
       if (passage.sends > 0 && maybeApplied(error)) call.unsure = true
+      if (error instanceof EngineError && error.shortfall !== undefined) {
+        call.shortfall = error.shortfall
+        giveBack(runtime, call, ttlMs)
+      }
       throw error instanceof EngineError || call.fired ? error : strange(error)
     },
   )
+}
+
+/** The server has granted it, and cannot be sure to keep it: the next attempt is somebody else's. */
+function giveBack(runtime: Runtime, call: Call, leaseMs: number): void {
+  undo(runtime, call, { leaseMs, sure: false })
+  renewOwner(runtime, call)
 }
 
 /** A reply that no script gives: something between us and the server answers in its place. */
@@ -45,6 +55,7 @@ interface Answer {
 
 function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Busy | 'void' {
   const { reply, passage, wallOffsetMs, ttlMs } = answer
+  call.shortfall = undefined
   switch (reply.outcome) {
     case 'granted': {
       if ('left' in reply) call.room = reply
@@ -148,5 +159,7 @@ export function failure(call: Call, error: unknown): unknown {
   const { message, kind, cause } = error
   // The last attempt may not have been sent; what matters is whether any of them may have been applied.
   const outcome = call.unsure ? 'unknown' : error.outcome
-  return unavailable(new EngineError(message, { kind, outcome, cause }), call.target.title)
+  // The end of the waiting may have cut the last attempt short, before its replicas could answer.
+  const shortfall = kind === 'unavailable' ? (error.shortfall ?? call.shortfall) : error.shortfall
+  return unavailable(new EngineError(message, { kind, outcome, cause, shortfall }), call.target.title)
 }

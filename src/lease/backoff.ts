@@ -1,4 +1,4 @@
-import { describe, duration, refuseUnknown } from '../options.js'
+import { describe, duration, refuseUnknown } from '../option-checks.js'
 
 /** How the waiter of a spin lock paces its attempts. Make one object and give it to as many locks as you like. */
 export interface BackoffPolicy {

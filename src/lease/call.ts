@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '../clock.js'
+import type { Shortfall } from '../engine/engine.js'
 import type { ResolvedAcquireOptions } from '../options.js'
 import type { Pauses } from './backoff.js'
 import { Interrupt } from './interrupt.js'
@@ -111,6 +112,8 @@ export class Call extends Wait<ResolvedAcquireOptions> {
   unsure = false
   /** The owner has a place in a queue of the engine. */
   queued = false
+  /** Too few replicas had confirmed the last answered attempt. */
+  shortfall: Shortfall | undefined = undefined
   /** What the last answered attempt saw. */
   seen: Busy['seen'] = undefined
   /** What the grant left to others, where several can hold the object, and when more is due. */

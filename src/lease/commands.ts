@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../clock.js'
 import { abandon, EngineError, newPassage, type Engine, type Passage } from '../engine/engine.js'
 import type { Operation, ReplyOf } from '../engine/operations.js'
-import { UnavailableError } from '../errors.js'
+import { ReplicationError, UnavailableError } from '../errors.js'
 import { Deadlines, type Waiting } from './deadlines.js'
 import type { Interrupt } from './interrupt.js'
 
@@ -164,7 +164,13 @@ export function maybeApplied(error: unknown): boolean {
 }
 
 /** The error that a caller sees when the engine did not serve. */
-export function unavailable(error: unknown, lock: string, what = 'Lock'): UnavailableError {
+export function unavailable(
+  error: unknown,
+  lock: string,
+  what = 'Lock',
+): UnavailableError | ReplicationError {
+  if (error instanceof EngineError && error.shortfall !== undefined)
+    return new ReplicationError(lock, error.shortfall, error.cause)
   const outcome = maybeApplied(error) ? 'unknown' : 'not-applied'
   const why = error instanceof Error ? error.message : String(error)
   return new UnavailableError(`${what} '${lock}': ${why}`, lock, { outcome, cause: causeOf(error) })

@@ -1,5 +1,5 @@
 import { EngineError } from '../engine/engine.js'
-import { UnavailableError } from '../errors.js'
+import { ReplicationError, UnavailableError } from '../errors.js'
 import type { ResolvedAcquireOptions } from '../options.js'
 import { Busy, type Call } from './call.js'
 import { unavailable, worthRetrying } from './commands.js'
@@ -32,7 +32,7 @@ interface InTheWay {
   readonly member: Member | undefined
   readonly seen?: Busy['seen']
   /** It could not be asked, or did not answer in time. */
-  readonly error?: UnavailableError
+  readonly error?: UnavailableError | ReplicationError
 }
 
 /**
@@ -191,7 +191,7 @@ export class Rounds {
       return result instanceof Busy ? { inTheWay: { member, seen: result.seen } } : { lease: result }
     } catch (error) {
       // Perhaps only the step was too short; in the end the last error counts.
-      if (this.#call.fired || waitTimeMs === restMs || !(error instanceof UnavailableError)) throw error
+      if (this.#call.fired || waitTimeMs === restMs || !isPassing(error)) throw error
       return { inTheWay: { member, error } }
     }
   }
@@ -218,4 +218,9 @@ function optionsFor(member: Member, options: ResolvedAcquireOptions): ResolvedAc
     minHoldMs: 0,
     maxHoldMs: Infinity,
   }
+}
+
+/** The server may serve another time. */
+function isPassing(error: unknown): error is UnavailableError | ReplicationError {
+  return error instanceof UnavailableError || error instanceof ReplicationError
 }

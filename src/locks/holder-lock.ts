@@ -8,7 +8,8 @@ import { forceRelease, look } from '../lease/look.js'
 import type { Member } from '../lease/member.js'
 import { partOf } from '../lease/part-of.js'
 import type { Target } from '../lease/target.js'
-import { describe, resolveAcquireOptions, type AcquireOptions } from '../options.js'
+import { describe } from '../option-checks.js'
+import { resolveAcquireOptions, type AcquireOptions } from '../options.js'
 
 /** What a callback under a lock gets, and what may come back. */
 export type UnderLease<T, L extends Lease = Lease> = (lease: L) => T | PromiseLike<T>

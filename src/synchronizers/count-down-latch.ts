@@ -2,22 +2,28 @@ import { diagnose, events } from '../diagnostics.js'
 import { EngineError } from '../engine/engine.js'
 import { ClosedError, WaitTimeoutError } from '../errors.js'
 import type { Runtime } from '../lease/runtime.js'
-import { resolveWaitOptions, wholeNumber, type WaitOptions } from '../options.js'
-import { Gate, GateWait, lookFailed } from './gate.js'
+import { wholeNumber } from '../option-checks.js'
+import { resolveWaitOptions, type WaitOptions } from '../options.js'
+import { LatchGate, LatchWait, lookFailed } from './latch-gate.js'
 import { ask, change, REQUEST_MS, type Send, type Subject } from './request.js'
 
 /**
  * A count that opens at zero for everybody who waits, on the same key as Redisson's `RCountDownLatch`. A latch whose
- * count was never set, was counted down to zero, or was deleted is open: they are the same in Redis.
+ * count was never set, was set to zero, was counted down to zero, or was deleted is open, and can be set: they are the
+ * same in Redis.
  */
 export interface CountDownLatch {
   /** The name, as it was given. */
   readonly name: string
-  /** Sets the count (from 0 on) if there is none; resolves to whether it did. @throws UnavailableError, WrongTypeError, ClosedError */
+  /**
+   * Sets the count of a latch that is open; resolves to whether it did. With 0 the latch stays open. With
+   * `outcome: 'unknown'` it may have: others may count on it already, so it stays. Do it again; false means that there
+   * is a count, too. @throws UnavailableError, WrongTypeError, ClosedError; RangeError outside 0…2^53−1
+   */
   trySetCount(count: number): Promise<boolean>
   /**
    * Counts down by one and resolves to what is left; an open latch stays open. Counted at most once: a call that
-   * rejects with `outcome: 'unknown'` is undone in the background, unless it opened the latch.
+   * rejects with `outcome: 'unknown'` is undone in the background, unless it opened the latch or the next round began.
    * @throws UnavailableError, WrongTypeError, ClosedError
    */
   countDown(): Promise<number>
@@ -33,7 +39,10 @@ export interface CountDownLatch {
    * @throws UnavailableError, WrongTypeError, ClosedError, or the signal's reason
    */
   tryWait(options?: WaitOptions): Promise<boolean>
-  /** Removes the latch and lets everybody go who waits; resolves to whether there was one. @throws UnavailableError, WrongTypeError, ClosedError */
+  /**
+   * Removes the latch and lets everybody go who waits, here and in Java; resolves to whether there was one. With
+   * `outcome: 'unknown'` it may have: do it again. @throws UnavailableError, WrongTypeError, ClosedError
+   */
   delete(): Promise<boolean>
 }
 
@@ -107,15 +116,15 @@ export class CountedLatch implements CountDownLatch {
     return outcome !== 'missing'
   }
 
-  #waiter(options: WaitOptions | undefined, trying: boolean): GateWait {
+  #waiter(options: WaitOptions | undefined, trying: boolean): LatchWait {
     const { settings, clock } = this.#runtime
     const resolved = resolveWaitOptions(options, settings, trying)
     if (resolved.signal?.aborted === true) throw resolved.signal.reason
     if (this.#runtime.closing) throw new ClosedError(this.name)
-    return new GateWait(this.name, resolved, clock)
+    return new LatchWait(this.name, resolved, clock)
   }
 
-  async #wait(waiter: GateWait): Promise<boolean> {
+  async #wait(waiter: LatchWait): Promise<boolean> {
     const runtime = this.#runtime
     const { title: lock, options } = waiter
     if (events.start.hasSubscribers) events.start.publish({ lock, waitTime: options.waitTimeMs })
@@ -133,7 +142,7 @@ export class CountedLatch implements CountDownLatch {
   }
 
   /** The end of the waiting: the last cause decides. */
-  #judged(waiter: GateWait, gate: Gate, end: 'open' | 'over'): boolean {
+  #judged(waiter: LatchWait, gate: LatchGate, end: 'open' | 'over'): boolean {
     if (waiter.fired) throw waiter.reason
     if (end === 'open') return true
     if (gate.trouble !== undefined) throw lookFailed(this.#subject, gate.trouble)
@@ -142,14 +151,14 @@ export class CountedLatch implements CountDownLatch {
     return false
   }
 
-  #gate(): Gate {
+  #gate(): LatchGate {
     const runtime = this.#runtime
     const { name } = this.#subject
     return runtime.gathering(`latch ${name}`, (onEmpty) => {
       const topic = { family: 'latch', name } as const
-      const read: GateRead = (passage, terms) =>
+      const read: Look = (passage, terms) =>
         runtime.commands.send({ op: 'latch.inspect', name }, passage, terms)
-      return new Gate(runtime, { subject: this.#subject, topic, read, onEmpty })
+      return new LatchGate(runtime, { subject: this.#subject, topic, read, onEmpty })
     })
   }
 
@@ -177,18 +186,18 @@ export class CountedLatch implements CountDownLatch {
   }
 }
 
-type GateRead = ConstructorParameters<typeof Gate>[1]['read']
+type Look = ConstructorParameters<typeof LatchGate>[1]['read']
 
 const UNSERVED = { kind: 'unavailable', outcome: 'not-applied' } as const
 
-function publishEnd(waiter: GateWait, open: boolean): boolean {
+function publishEnd(waiter: LatchWait, open: boolean): boolean {
   const { title: lock, waitedMs: waited } = waiter
   if (open && events.granted.hasSubscribers) events.granted.publish({ lock, owner: '', waited, holdCount: 0 })
   if (!open && events.timeout.hasSubscribers) events.timeout.publish({ lock, waited })
   return open
 }
 
-function publishFailure(waiter: GateWait, error: unknown): void {
+function publishFailure(waiter: LatchWait, error: unknown): void {
   const { title: lock, waitedMs: waited } = waiter
   if (waiter.fired) {
     if (events.aborted.hasSubscribers) events.aborted.publish({ lock, waited, reason: error })

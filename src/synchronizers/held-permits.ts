@@ -1,4 +1,4 @@
-import { diagnose } from '../diagnostics.js'
+import { diagnose, events, type GiveBackOutcome, type ReleaseEvent } from '../diagnostics.js'
 import type { SemaphoreEndReply } from '../engine/operations.js'
 import type { Grant } from '../lease/grants.js'
 import type { Runtime } from '../lease/runtime.js'
@@ -6,15 +6,6 @@ import { Repeated, REQUEST_MS, type Send, type Subject } from './request.js'
 
 /** A return without an answer goes on in the background for so long, unless a copy of it was sent before. */
 const PERSIST_MS = 300_000
-
-/** What giving permits back comes to. */
-export type GiveBackOutcome =
-  /** They are free again. */
-  | 'released'
-  /** The semaphore is not there any more: it was removed, its TTL is over, or other data is in its place. */
-  | 'gone'
-  /** No answer in time; it goes on in the background. */
-  | 'unknown'
 
 /** Permits that were taken, until they are given back. They have no lease: if this process dies, they are lost. */
 export interface SemaphoreGrant extends AsyncDisposable {
@@ -46,6 +37,7 @@ export class HeldPermits implements SemaphoreGrant, Grant {
   running = false
   readonly #runtime: Runtime
   readonly #taken: Taken
+  readonly #grantedMs: number
   #release: Promise<GiveBackOutcome> | undefined
 
   constructor(runtime: Runtime, taken: Taken) {
@@ -53,6 +45,7 @@ export class HeldPermits implements SemaphoreGrant, Grant {
     this.request = taken.request
     this.#runtime = runtime
     this.#taken = taken
+    this.#grantedMs = runtime.clock.now()
     runtime.grants.add(this)
   }
 
@@ -65,11 +58,20 @@ export class HeldPermits implements SemaphoreGrant, Grant {
   }
 
   release(): Promise<GiveBackOutcome> {
-    return (this.#release ??= this.#giveBack())
+    return (this.#release ??= this.#giveBack().then((outcome) => this.#published(outcome)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
+  }
+
+  #published(outcome: GiveBackOutcome): GiveBackOutcome {
+    if (events.release.hasSubscribers) {
+      const held = this.#runtime.clock.now() - this.#grantedMs
+      const event = { lock: this.semaphore, owner: this.request, outcome, held }
+      events.release.publish(event satisfies ReleaseEvent)
+    }
+    return outcome
   }
 
   async #giveBack(): Promise<GiveBackOutcome> {

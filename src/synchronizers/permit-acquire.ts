@@ -152,7 +152,12 @@ async function send(runtime: Runtime, call: PermitCall, passage: Passage): Promi
       { deadlineMs, keepAlive: true, interrupt: call },
     )
   } catch (error) {
-    if (passage.sends > 0 && maybeApplied(error)) call.unsureSinceMs ??= passage.firstSentAtMs
+    if (error instanceof EngineError && error.shortfall !== undefined) {
+      // The server has taken them, and cannot be sure to know of it tomorrow: the next attempt is another request.
+      abandonRequest(runtime, call)
+      call.request = runtime.newOwner()
+      call.unsureSinceMs = undefined
+    } else if (passage.sends > 0 && maybeApplied(error)) call.unsureSinceMs ??= passage.firstSentAtMs
     throw call.fired ? error : trouble(error)
   }
 }

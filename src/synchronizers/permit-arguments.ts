@@ -1,4 +1,5 @@
-import { describe, refuseUnknown, wholeNumber, type AcquireOptions } from '../options.js'
+import { describe, refuseUnknown, wholeNumber } from '../option-checks.js'
+import { type AcquireOptions } from '../options.js'
 import type { PermitOptions, UnderPermitLease } from './permit-semaphore.js'
 
 /** So many permits can be taken or given back in one call: each is an entry of its own in Redis. */

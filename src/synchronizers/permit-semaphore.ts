@@ -12,7 +12,8 @@ import { HeldPermitLease, type PermitLease } from '../lease/permit-lease.js'
 import type { Runtime } from '../lease/runtime.js'
 import type { Target } from '../lease/target.js'
 import { runUnder, type TryUsingResult, type UnderLease } from '../locks/holder-lock.js'
-import { duration, resolveAcquireOptions, wholeNumber, type AcquireOptions } from '../options.js'
+import { duration, wholeNumber } from '../option-checks.js'
+import { resolveAcquireOptions, type AcquireOptions } from '../options.js'
 import { permitId, permitIds, wantedOf, workOf, type Wanted } from './permit-arguments.js'
 
 /** How a permit semaphore is made. */

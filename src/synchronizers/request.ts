@@ -75,7 +75,10 @@ export function trouble(error: unknown): EngineError {
   return new EngineError(message, { kind: 'refused', outcome: 'unknown', cause: error })
 }
 
-/** Asks for a change that is made at most once. If there is no answer, it is undone in the background. @throws UnavailableError, WrongTypeError, ClosedError */
+/**
+ * Asks for a change that is made at most once. If there is no answer, `undo` goes on in the background: it takes back
+ * what can be taken back, and refuses copies that come after it. @throws UnavailableError, WrongTypeError, ClosedError
+ */
 export async function change<R extends { readonly outcome: string }>(
   runtime: Runtime,
   subject: Subject,
@@ -121,10 +124,14 @@ export async function ask<R extends { readonly outcome: string }>(
 
 /** The error that a caller sees. */
 export function failure(subject: Subject, error: EngineError, unsure: boolean): Error {
-  const { message, kind, cause } = error
+  const { message, kind, cause, shortfall } = error
   // The last copy may not have been sent; what matters is whether any of them may have been applied.
   const outcome = unsure ? 'unknown' : error.outcome
-  return unavailable(new EngineError(message, { kind, outcome, cause }), subject.title, subject.what)
+  return unavailable(
+    new EngineError(message, { kind, outcome, cause, shortfall }),
+    subject.title,
+    subject.what,
+  )
 }
 
 /** Other data is under the name. */

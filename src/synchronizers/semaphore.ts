@@ -2,21 +2,19 @@ import { diagnose } from '../diagnostics.js'
 import { WaitTimeoutError } from '../errors.js'
 import type { Runtime } from '../lease/runtime.js'
 import type { TryUsingResult } from '../locks/holder-lock.js'
-import {
-  describe,
-  duration,
-  refuseUnknown,
-  resolveWaitOptions,
-  wholeNumber,
-  type WaitOptions,
-} from '../options.js'
+import { duration, refuseUnknown, wholeNumber } from '../option-checks.js'
+import { resolveWaitOptions, type WaitOptions } from '../options.js'
 import { returning, type HeldPermits, type SemaphoreGrant } from './held-permits.js'
 import { acquirePermits, TooFew } from './permit-acquire.js'
 import { ask, change, REQUEST_MS, type Send, type Subject } from './request.js'
+import { wantedOf, workOf, type Wanted } from './semaphore-arguments.js'
 
 /** How a semaphore begins. */
 export interface SemaphoreOptions {
-  /** With how many permits it begins where nobody has set a number yet. 1…2^53−1. @defaultValue none: acquiring fails until `trySet` was called */
+  /**
+   * With how many permits it begins where nobody has set a number yet, and the most that this object takes in one
+   * call. 1…2^53−1. @defaultValue none: acquiring fails until `trySet` was called
+   */
   readonly permits?: number | undefined
 }
 
@@ -34,7 +32,11 @@ export type UnderPermits<T> = (grant: SemaphoreGrant) => T | PromiseLike<T>
  * without owners or leases: **permits of a process that dies are lost** until somebody adds them again. Where that
  * matters, use a permit semaphore.
  *
- * Numbers of permits are whole, from 1 to 2^53−1; others are a `RangeError` or `TypeError` before any I/O.
+ * Numbers of permits are whole, from 1 to 2^53−1; others are a `RangeError` or `TypeError` before any I/O. So are more
+ * permits in one call than the option `permits`: they would be waited for without end. Where `add` has raised the
+ * number, give the highest one as `permits`, or leave the option out; without it, too many are waited for.
+ *
+ * A change that rejects with `outcome: 'unknown'` is undone in the background, if it was made; but not `trySet`.
  */
 export interface Semaphore {
   /** The name, as it was given. */
@@ -44,11 +46,15 @@ export interface Semaphore {
    * @throws WaitTimeoutError when `waitTime` is over, NotInitialisedError, UnavailableError, WrongTypeError, ClosedError, or the signal's reason
    */
   acquire(permits?: number, options?: WaitOptions): Promise<SemaphoreGrant>
+  /** The same for one permit. */
+  acquire(options: WaitOptions): Promise<SemaphoreGrant>
   /**
    * Takes permits if they are free at once, or within `waitTime`. Null: they were not.
    * @throws NotInitialisedError, UnavailableError, WrongTypeError, ClosedError, or the signal's reason
    */
   tryAcquire(permits?: number, options?: WaitOptions): Promise<SemaphoreGrant | null>
+  /** The same for one permit. */
+  tryAcquire(options: WaitOptions): Promise<SemaphoreGrant | null>
   /** Takes one permit, runs the callback, gives it back. @throws what the callback throws, or what `acquire` throws */
   using<T>(callback: UnderPermits<T>): Promise<T>
   /** The same with several permits, or with options. */
@@ -73,7 +79,11 @@ export interface Semaphore {
   drain(): Promise<number>
   /** How many permits are free; negative after more were taken off with `add` than were free. @throws UnavailableError, WrongTypeError, ClosedError */
   available(): Promise<number>
-  /** Sets the number (from 0 on) if there is none yet; resolves to whether it did. @throws UnavailableError, WrongTypeError, ClosedError */
+  /**
+   * Sets the number (from 0 on) if there is none yet; resolves to whether it did. With `outcome: 'unknown'` it may have:
+   * others may count on the number already, so it stays. Do it again; false means that there is a number, too.
+   * @throws UnavailableError, WrongTypeError, ClosedError
+   */
   trySet(permits: number, options?: TrySetOptions): Promise<boolean>
   /** Changes the number by so many permits, which may be negative and does not wait then. The TTL stays. @throws UnavailableError, WrongTypeError, ClosedError; RangeError beyond 2^53−1 */
   add(permits: number): Promise<void>
@@ -81,13 +91,6 @@ export interface Semaphore {
 
 const SEMAPHORE_KEYS: ReadonlySet<string> = new Set<keyof SemaphoreOptions>(['permits'])
 const SET_KEYS: ReadonlySet<string> = new Set<keyof TrySetOptions>(['ttl'])
-
-/** What a callback is called with. */
-interface Arguments<T> {
-  readonly permits: number
-  readonly options: WaitOptions | undefined
-  readonly callback: UnderPermits<T>
-}
 
 /** What every change carries. */
 interface Noted {
@@ -117,31 +120,25 @@ export class CountedSemaphore implements Semaphore {
     return this.#subject.title
   }
 
-  async acquire(permits = 1, options?: WaitOptions): Promise<SemaphoreGrant> {
-    return this.#acquire(permits, options)
+  async acquire(...given: readonly unknown[]): Promise<SemaphoreGrant> {
+    return this.#acquire(wantedOf(given))
   }
 
-  async tryAcquire(permits = 1, options?: WaitOptions): Promise<SemaphoreGrant | null> {
-    const result = await this.#take(permits, options, true)
+  async tryAcquire(...given: readonly unknown[]): Promise<SemaphoreGrant | null> {
+    const result = await this.#take(wantedOf(given), true)
     return result instanceof TooFew ? null : result
   }
 
-  using<T>(callback: UnderPermits<T>): Promise<T>
-  using<T>(first: number | WaitOptions, callback: UnderPermits<T>): Promise<T>
-  using<T>(permits: number, options: WaitOptions, callback: UnderPermits<T>): Promise<T>
   async using<T>(...given: readonly unknown[]): Promise<T> {
-    const { permits, options, callback } = argumentsOf<T>(given)
-    return runUnder(await this.#acquire(permits, options), callback)
+    const work = workOf<UnderPermits<T>>(given)
+    return runUnder(await this.#acquire(work), work.callback)
   }
 
-  tryUsing<T>(callback: UnderPermits<T>): Promise<TryUsingResult<T>>
-  tryUsing<T>(first: number | WaitOptions, callback: UnderPermits<T>): Promise<TryUsingResult<T>>
-  tryUsing<T>(permits: number, options: WaitOptions, callback: UnderPermits<T>): Promise<TryUsingResult<T>>
   async tryUsing<T>(...given: readonly unknown[]): Promise<TryUsingResult<T>> {
-    const { permits, options, callback } = argumentsOf<T>(given)
-    const result = await this.#take(permits, options, true)
+    const work = workOf<UnderPermits<T>>(given)
+    const result = await this.#take(work, true)
     if (result instanceof TooFew) return { acquired: false }
-    return { acquired: true, value: await runUnder(result, callback) }
+    return { acquired: true, value: await runUnder(result, work.callback) }
   }
 
   async release(permits = 1): Promise<void> {
@@ -190,8 +187,8 @@ export class CountedSemaphore implements Semaphore {
     await this.#add(change, this.#initial ?? 0)
   }
 
-  async #acquire(permits: number, options: WaitOptions | undefined): Promise<HeldPermits> {
-    const result = await this.#take(permits, options, false)
+  async #acquire({ permits, options }: Wanted): Promise<HeldPermits> {
+    const result = await this.#take({ permits, options }, false)
     if (!(result instanceof TooFew)) return result
     const { waitTimeMs } = resolveWaitOptions(options, this.#runtime.settings, false)
     const { available } = result
@@ -200,11 +197,16 @@ export class CountedSemaphore implements Semaphore {
     throw new WaitTimeoutError(this.name, waitTimeMs, why)
   }
 
-  #take(permits: number, options: WaitOptions | undefined, trying: boolean): Promise<HeldPermits | TooFew> {
+  async #take({ permits, options }: Wanted, trying: boolean): Promise<HeldPermits | TooFew> {
+    const initial = this.#initial
+    if (initial !== undefined && permits > initial)
+      throw new RangeError(
+        `permits must not be more than the semaphore's own (${String(initial)}), but is ${String(permits)}`,
+      )
     return acquirePermits(this.#runtime, {
       subject: this.#subject,
-      permits: wholeNumber(permits, 'permits'),
-      initial: this.#initial,
+      permits,
+      initial,
       options: resolveWaitOptions(options, this.#runtime.settings, trying),
     })
   }
@@ -252,18 +254,5 @@ async function runUnder<T>(grant: HeldPermits, callback: UnderPermits<T>): Promi
   } finally {
     grant.running = false
     await grant.release()
-  }
-}
-
-function argumentsOf<T>(given: readonly unknown[]): Arguments<T> {
-  const callback = given.at(-1)
-  if (typeof callback !== 'function')
-    throw new TypeError(`The callback must be a function, but is ${describe(callback)}`)
-  const [first, second] = given.slice(0, -1)
-  const numbered = typeof first === 'number'
-  return {
-    permits: numbered ? first : 1,
-    options: (numbered ? second : first) as WaitOptions | undefined,
-    callback: callback as UnderPermits<T>,
   }
 }

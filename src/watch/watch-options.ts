@@ -1,6 +1,6 @@
 import { globMistake } from '../glob.js'
 import type { ExclusiveLock } from '../locks/holder-lock.js'
-import { abortSignal, describe, duration, refuseUnknown } from '../options.js'
+import { abortSignal, describe, duration, refuseUnknown } from '../option-checks.js'
 import type { WatchCallback, WatchErrorCallback } from './change.js'
 
 /** What to watch: a key, several, or all that fit a pattern in Redis' glob syntax. */

@@ -67,7 +67,7 @@ export function describeMessages(variant: Variant): void {
       client = await open(variant, proxy.port, settings)
       diary = new Diary()
       const port = createPort(client.raw)
-      subscriber = port.subscriber(diary)
+      subscriber = port.subscriber(diary, false)
       const [own, opened] = [subscriber, client]
       clean.push(
         () => own.close(),
@@ -140,23 +140,29 @@ export function describeMessages(variant: Variant): void {
       expect(await server.send('PUBSUB', 'NUMPAT')).toBe(0)
     })
 
-    it.each(SETTINGS)('reads a setting of the server, with %o', async (settings) => {
+    it.each(SETTINGS)('asks what no script may ask, with %o', async (settings) => {
       await start(settings)
       const port = createPort(client.raw)
-      await server.send('CONFIG', 'SET', 'notify-keyspace-events', 'Kg')
-      expect(await port.setting('notify-keyspace-events')).toBe('gK')
+      const setting = 'notify-keyspace-events'
+      await server.send('CONFIG', 'SET', setting, 'Kg')
+      expect(await port.ask(['CONFIG', 'GET', setting])).toEqual([setting, 'gK'])
       await server.send('CONFIG', 'SET', 'notify-keyspace-events', '')
-      expect(await port.setting('notify-keyspace-events')).toBe('')
-      expect(await port.setting('no-such-setting')).toBeUndefined()
+      expect(await port.ask(['CONFIG', 'GET', setting], 'any-key')).toEqual([setting, ''])
+      expect(await port.ask(['CONFIG', 'GET', 'no-such-setting'])).toEqual([])
     })
 
-    it('is refused a setting that it may not read, and fails over a link that is down', async () => {
+    it('is refused what it may not ask, and fails over a link that is down', async () => {
       await server.send('ACL', 'SETUSER', 'plain', 'on', '>pw', '~*', '&*', '+@all', '-config')
       await start({ username: 'plain', password: 'pw' })
       const port = createPort(client.raw)
-      await expect(port.setting('maxmemory')).rejects.toMatchObject({ name: 'PortError', kind: 'refused' })
+      await expect(port.ask(['CONFIG', 'GET', 'maxmemory'])).rejects.toMatchObject({
+        name: 'PortError',
+        kind: 'refused',
+      })
       const gate = proxy.holdRequests('CONFIG')
-      const failing = expect(port.setting('maxmemory')).rejects.toMatchObject({ name: 'PortError' })
+      const failing = expect(port.ask(['CONFIG', 'GET', 'maxmemory'])).rejects.toMatchObject({
+        name: 'PortError',
+      })
       await gate.caught()
       client.destroy()
       await failing

@@ -45,10 +45,19 @@ function counting(stage: Stage): void {
     expect(await latch.getCount()).toBe(0)
     expect(await latch.countDown()).toBe(0)
     expect(await stage.world.read(name)).toBeUndefined()
+  })
+
+  test('a count of zero is open, and does not keep the next one from being set', async () => {
+    const name = stage.name()
+    const latch = await latchOf(stage, name)
     expect(await latch.trySetCount(0)).toBe(true)
+    expect(await stage.world.read(name)).toBeUndefined()
     expect(await stage.world.settled(latch.tryWait())).toBe(true)
     expect(await latch.countDown()).toBe(0)
     expect(await latch.getCount()).toBe(0)
+    expect(await latch.trySetCount(2)).toBe(true)
+    expect(await latch.trySetCount(0)).toBe(false)
+    expect(await latch.getCount()).toBe(2)
   })
 
   test('is deleted once', async () => {

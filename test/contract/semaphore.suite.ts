@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Semaphore, SemaphoreOptions, WaitOptions } from '../../src/index.js'
+import type { Semaphore, SemaphoreOptions } from '../../src/index.js'
 import { hear } from './hear.js'
+import { badPermits } from './semaphore-bad.suite.js'
 import { Door, Gauge, turns, Watched } from './together.js'
 import type { Stage } from './world.js'
 
@@ -15,7 +16,7 @@ export function semaphoreSuite(stage: Stage): void {
     usingPermits(stage)
     waitingForPermits(stage)
     ending(stage)
-    badNumbers(stage)
+    badPermits(stage)
     otherData(stage)
     observingPermits(stage)
     stage.slowTests()
@@ -75,6 +76,20 @@ function taking(stage: Stage): void {
       await expect(call).rejects.toMatchObject({ name: 'NotInitialisedError' })
   })
 
+  test('takes one permit where only options are given', async () => {
+    const semaphore = await semaphoreOf(stage, stage.name(), { permits: 1 })
+    const grant = await semaphore.acquire({ waitTime: 1_000 })
+    expect(grant.permits).toBe(1)
+    expect(await semaphore.tryAcquire({})).toBeNull()
+    expect(await stage.world.settled(semaphore.tryAcquire({ waitTime: 20 }))).toBeNull()
+    const error: unknown = await stage.world
+      .settled(semaphore.acquire({ waitTime: 20 }))
+      .catch((reason: unknown) => reason)
+    expect(String(error)).toMatch(/no 1 permits; 0 are free.*20 ms/)
+    await grant.release()
+    expect(await semaphore.acquire(undefined, {})).toMatchObject({ permits: 1 })
+  })
+
   test('begun by many at once it has its number once', async () => {
     const name = stage.name()
     const all = await Promise.all(
@@ -92,7 +107,9 @@ function taking(stage: Stage): void {
     const semaphore = await semaphoreOf(stage, name, { permits: 3 })
     const grants = [await semaphore.acquire(), await semaphore.acquire()] as const
     await stage.world.remove(name)
+    const heard = hear('holdfast:release', name)
     expect(await grants[0].release()).toBe('gone')
+    expect(heard.map(({ outcome }) => outcome)).toEqual(['gone'])
     expect(await stage.world.read(name)).toBeUndefined()
     await stage.world.storeData(name, 'list')
     expect(await grants[1].release()).toBe('gone')
@@ -177,7 +194,6 @@ function usingPermits(stage: Stage): void {
   test('tryUsing says whether it ran', async () => {
     const semaphore = await semaphoreOf(stage, stage.name(), { permits: 1 })
     expect(await semaphore.tryUsing(() => 'done')).toEqual({ acquired: true, value: 'done' })
-    expect(await semaphore.tryUsing(2, () => 'never')).toEqual({ acquired: false })
     const nested = semaphore.using(() => semaphore.tryUsing(1, { waitTime: 20 }, () => 'never'))
     const inner = await stage.world.settled(nested)
     expect(inner).toEqual({ acquired: false })
@@ -363,62 +379,6 @@ function ending(stage: Stage): void {
   })
 }
 
-function badNumbers(stage: Stage): void {
-  const WRONG = [
-    [0, RangeError, 'permits must be a whole number from 1 to 9007199254740991, but is 0'],
-    [-1, RangeError, 'but is -1'],
-    [1.5, RangeError, 'but is 1.5'],
-    [MOST + 1, RangeError, 'but is 9007199254740992'],
-    [Infinity, RangeError, 'but is Infinity'],
-    [NaN, TypeError, 'permits must be a number, but is NaN'],
-    ['2', TypeError, 'permits must be a number, but is the string "2"'],
-    [null, TypeError, 'permits must be a number, but is null'],
-    [{}, TypeError, 'permits must be a number, but is an object'],
-    [2n, TypeError, 'permits must be a number, but is 2'],
-  ] as const
-
-  test.each(WRONG)('%s permits are refused before any I/O', async (value, kind, message) => {
-    const holdfast = await stage.world.holdfast()
-    const semaphore = holdfast.semaphore(stage.name(), { permits: 1 })
-    const permits = value as number
-    const before = await stage.world.operations()
-    for (const call of [
-      () => semaphore.acquire(permits),
-      () => semaphore.tryAcquire(permits),
-      () => semaphore.release(permits),
-      () => semaphore.releaseIfExists(permits),
-    ]) {
-      await expect(call()).rejects.toThrow(message)
-      await expect(call()).rejects.toBeInstanceOf(kind)
-    }
-    expect(() => holdfast.semaphore('x', { permits })).toThrow(message)
-    expect(await stage.world.operations()).toBe(before)
-  })
-
-  test('what may be zero or negative, and what else is wrong', async () => {
-    const holdfast = await stage.world.holdfast()
-    const semaphore = holdfast.semaphore(stage.name())
-    const before = await stage.world.operations()
-    await expect(semaphore.add(0)).rejects.toThrow('permits must be a whole number other than 0, but is 0')
-    await expect(semaphore.add(0.5)).rejects.toThrow('permits must be a whole number from -9007199254740991')
-    await expect(semaphore.trySet(-1)).rejects.toThrow('permits must be a whole number from 0 to')
-    await expect(semaphore.trySet(1, { ttl: 0 })).rejects.toThrow('ttl must be from 1 to')
-    await expect(semaphore.trySet(1, { TTL: 5 } as never)).rejects.toThrow(
-      `Unknown key 'TTL' in trySet options`,
-    )
-    await expect(semaphore.acquire(1, { waitTime: -1 })).rejects.toThrow('waitTime must be from 0')
-    await expect(semaphore.acquire(1, { leaseTime: 5 } as WaitOptions)).rejects.toThrow(
-      `Unknown key 'leaseTime' in wait options; known are waitTime, signal, pollInterval`,
-    )
-    await expect(semaphore.using(1, {}, 'x' as never)).rejects.toThrow('The callback must be a function')
-    expect(() => holdfast.semaphore('x', { permit: 1 } as never)).toThrow(
-      `Unknown key 'permit' in semaphore options`,
-    )
-    expect(() => holdfast.semaphore('')).toThrow(RangeError)
-    expect(await stage.world.operations()).toBe(before)
-  })
-}
-
 function otherData(stage: Stage): void {
   test.each(['list', 'hash'] as const)('a %s under the name is named and left alone', async (type) => {
     const name = stage.name()
@@ -451,6 +411,7 @@ function observingPermits(stage: Stage): void {
       aborted: hear('holdfast:acquire:aborted', name),
       failed: hear('holdfast:acquire:failed', name),
       wakeup: hear('holdfast:wakeup', name),
+      release: hear('holdfast:release', name),
     }
     const [semaphore, other] = [
       await semaphoreOf(stage, name, { permits: 2 }),
@@ -467,6 +428,8 @@ function observingPermits(stage: Stage): void {
     const aborted = new Watched(other.acquire(1, { signal: controller.signal }))
     controller.abort(new Error('no'))
     await expect(stage.world.settled(aborted.promise)).rejects.toThrow('no')
+    expect(heard.release).toMatchObject([{ owner: heard.granted[0]?.owner, outcome: 'released' }])
+    expect(heard.release[0]?.held).toBeGreaterThanOrEqual(0)
     expect(heard.start).toHaveLength(5)
     expect(heard.wait.length).toBeGreaterThanOrEqual(2)
     expect(heard.granted.map(({ holdCount }) => holdCount)).toEqual([2, 2])

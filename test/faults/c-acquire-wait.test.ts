@@ -44,7 +44,8 @@ describe.each(['ioredis', 'node-redis'] as const)('with %s', (library) => {
 test('fault 31: waitTime ends a call on a server that does not answer', async () => {
   await using scene = await openScene()
   const holdfast = scene.holdfast({ ...PATIENT, subscriber: 'off' })
-  expect(await holdfast.lock(NAME).isLocked()).toBe(false)
+  // The first grant asks about replicas before anything else.
+  await holdfast.lock(NAME).using(() => undefined)
   scene.server.pause()
   await expect(holdfast.lock(NAME).acquire({ waitTime: 300 })).rejects.toMatchObject({ outcome: 'unknown' })
   scene.server.resume()

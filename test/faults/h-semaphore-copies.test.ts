@@ -187,12 +187,49 @@ describe.each(LIBRARIES)('%s', (library) => {
     expect(await latch.countDown()).toBe(2)
   })
 
+  test('a count-down that is undone late does not reach into the next round', async () => {
+    await using scene = await openScene()
+    const { proxy, latch, other, holdfast, count } = await stage(scene, library, { commandTimeout: 300 })
+    const answer = proxy.holdReplies(answers('count-down'))
+    const undoing = proxy.holdRequests(sends('cancel'))
+    await expect(latch.countDown()).rejects.toMatchObject({ outcome: 'unknown' })
+    answer.release()
+    await undoing.caught()
+    await other.countDownLatch(LATCH).delete()
+    await other.countDownLatch(LATCH).trySetCount(2)
+    undoing.release()
+    await untilUndone(holdfast)
+    expect(await count()).toBe(2)
+  })
+
+  test('a number, or a count, whose setting is given up stays, and is not set late', async () => {
+    await using scene = await openScene()
+    const { proxy, semaphore, latch, holdfast, free, count } = await stage(scene, library, {
+      commandTimeout: 300,
+    })
+    await scene.command('DEL', NAME, LATCH)
+    const unknown = { code: 'HOLDFAST_UNAVAILABLE', outcome: 'unknown' }
+    const held = [proxy.holdReplies(answers('set')), proxy.holdReplies(answers('set-count'))]
+    const calls = [expected(semaphore.trySet(4)), expected(latch.trySetCount(6))]
+    for (const call of calls) await expect(call).rejects.toMatchObject(unknown)
+    for (const answer of held) answer.release()
+    await untilUndone(holdfast)
+    expect([await free(), await count()]).toEqual([4, 6])
+    expect([await semaphore.trySet(4), await latch.trySetCount(6)]).toEqual([false, false])
+    await scene.command('DEL', NAME, LATCH)
+    for (const step of ['set', 'set-count'] as const)
+      for (const request of proxy.requests.filter(sends(step))) await proxy.sendAgain(request)
+    expect(await scene.command('EXISTS', NAME, LATCH)).toBe(0)
+  })
+
   test('a return of bare permits that gets no answer goes on in the background, and counts once', async () => {
     await using scene = await openScene()
     const { proxy, semaphore, holdfast, free } = await stage(scene, library, { commandTimeout: 300 })
     const grant = await semaphore.acquire(2)
+    const told = scene.hear('holdfast:release')
     const answer = proxy.holdReplies(answers('end'))
     expect(await grant.release()).toBe('unknown')
+    expect(told).toMatchObject([{ lock: NAME, outcome: 'unknown' }])
     answer.release()
     await untilUndone(holdfast)
     expect(proxy.count(sends('end'))).toBeGreaterThan(1)

@@ -80,6 +80,8 @@ describe.each([IOREDIS_6, NODE_REDIS_6])('with $name', (variant) => {
     const client = await open(variant, scene.port)
     scene.atEnd(() => client.destroy())
     const holdfast = scene.holdfast({ commandTimeout: 300 }, client.raw as object)
+    // The first grant asks about replicas before anything else.
+    await holdfast.lock(NAME).using(() => undefined)
     const blocked = client.command('BLPOP', 'jobs', '0')
     await eventually(
       async () => String(await scene.command('INFO', 'clients')).includes('blocked_clients:1'),

@@ -41,17 +41,33 @@ describe('what is left', () => {
     expect(await act(() => latch.countDown())).toEqual({ reply: 0, keys: {}, messages: told(0) })
   })
 
-  test('a count of zero is stored; counting it down removes it and tells nobody', async () => {
+  test('a count of zero leaves no key, and the next one can be set, in Java too', async () => {
     const latch = await ours()
-    expect((await act(() => latch.trySetCount(0))).keys).toEqual({ n: text(0, 'none') })
+    expect(await act(() => latch.trySetCount(0))).toEqual({ reply: true, keys: {}, messages: [] })
     await latch.wait()
     expect(await act(() => latch.countDown())).toEqual({ reply: 0, keys: {}, messages: [] })
+    expect(await latch.trySetCount(0)).toBe(true)
+    expect(await peer().trySetCount(2)).toBe(true)
+    expect(await latch.trySetCount(0)).toBe(false)
   })
 
-  test('deleted: 1 is told', async () => {
+  test('a count of zero that Java has stored is open: it can be set, and counting it down tells nobody', async () => {
+    const latch = await ours()
+    await peer().trySetCount(0)
+    await latch.wait()
+    expect(await act(() => latch.countDown())).toEqual({ reply: 0, keys: {}, messages: [] })
+    await peer().trySetCount(0)
+    expect(await act(() => latch.trySetCount(2))).toEqual({
+      reply: true,
+      keys: { n: text(2, 'none') },
+      messages: told(1),
+    })
+  })
+
+  test("deleted: 0 is told, which opens Java's latch, too", async () => {
     const latch = await ours()
     await latch.trySetCount(3)
-    expect(await act(() => latch.delete())).toEqual({ reply: true, keys: {}, messages: told(1) })
+    expect(await act(() => latch.delete())).toEqual({ reply: true, keys: {}, messages: told(0) })
     expect(await act(() => latch.delete())).toEqual({ reply: false, keys: {}, messages: [] })
   })
 

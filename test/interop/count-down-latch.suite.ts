@@ -46,16 +46,41 @@ export function latchSuite(stage: Stage): void {
       await Promise.all(waiters.map(({ promise }) => promise))
     })
 
+    // Java's await looks at the count once, and then sleeps until a message, with no time limit.
+    stage.test('Node deletes it: all who wait in Java and in Node go, by its message', async (scene) => {
+      const { node, waiters } = await waiting(scene, 7)
+      expect(await node.delete()).toBe(true)
+      await Promise.all(waiters.map(({ promise }) => promise))
+    })
+
     stage.test(
-      'Node deletes it: those of Node go, those of Java at the next 0 that is told',
+      'a latch that Node has deleted, or set to zero, is set anew by Java, and shut',
       async (scene) => {
-        const { node, waiters, channel } = await waiting(scene, 7)
+        const { java, node } = await sides(scene)
+        await node.trySetCount(2)
         expect(await node.delete()).toBe(true)
-        await Promise.all(waiters.slice(2).map(({ promise }) => promise))
-        await scene.link.command('PUBLISH', channel, 0)
-        await Promise.all(waiters.map(({ promise }) => promise))
+        expect(await java.trySetCount(1)).toBe(true)
+        expect(await java.awaitFor(50)).toBe(false)
+        await java.countDown()
+        expect(await node.trySetCount(0)).toBe(true)
+        await java.await()
+        expect(await java.trySetCount(1)).toBe(true)
+        expect(await java.awaitFor(50)).toBe(false)
+        await node.countDown()
+        await java.await()
       },
     )
+
+    stage.test('a count of zero that Java has stored is open, and Node sets the next one', async (scene) => {
+      const { java, node } = await sides(scene)
+      expect(await java.trySetCount(0)).toBe(true)
+      expect(await java.trySetCount(1)).toBe(false)
+      await node.wait()
+      expect(await node.trySetCount(1)).toBe(true)
+      expect(await java.awaitFor(50)).toBe(false)
+      await java.countDown()
+      await node.wait()
+    })
 
     stage.test('Java deletes it, which tells its own waiters nothing: those of Node go', async (scene) => {
       const { java, node, channel } = await sides(scene)

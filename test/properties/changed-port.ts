@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ClientPort, Script } from '../../src/engine/redis/clients/port.js'
+import type { ClientPort, Script, ScriptCall } from '../../src/engine/redis/clients/port.js'
 
 /** A script broken on purpose: in the text of one script some words are replaced. */
 export interface Change {
@@ -11,6 +11,8 @@ export interface Change {
 /** The same port, but for the change. */
 export function changed(port: ClientPort, change: Change | undefined): ClientPort {
   if (change === undefined) return port
+  const altered = (call: ScriptCall): ScriptCall =>
+    call.script.name === change.script ? { ...call, script: rewritten(call.script, change) } : call
   return {
     client: port.client,
     cluster: port.cluster,
@@ -20,13 +22,11 @@ export function changed(port: ClientPort, change: Change | undefined): ClientPor
       return port.readiness
     },
     onceReady: (listener) => port.onceReady(listener),
-    run: (call, passage) =>
-      port.run(
-        call.script.name === change.script ? { ...call, script: rewritten(call.script, change) } : call,
-        passage,
-      ),
-    setting: (name) => port.setting(name),
-    subscriber: (events) => port.subscriber(events),
+    run: (call, passage) => port.run(altered(call), passage),
+    runAndWait: (call, passage, demand) => port.runAndWait(altered(call), passage, demand),
+    placeOf: (key) => port.placeOf(key),
+    ask: (command, key) => port.ask(command, key),
+    subscriber: (events, sharded) => port.subscriber(events, sharded),
     close: () => port.close(),
   }
 }

@@ -1,8 +1,9 @@
 /** Random histories of numbers without owners: semaphores and latches, with requests that come again. */
 import fc from 'fast-check'
+import type { Round } from '../../src/engine/model/state.js'
 import type { Operation } from '../../src/engine/operations.js'
 import { GRAIN_MS, NAMES, type Act, type Foreign } from './history.js'
-import { LOCKS, written, type View } from './sides.js'
+import { LOCKS, written, type Entry, type View } from './sides.js'
 
 /** So few that copies are as frequent as first requests. */
 const REQUESTS = [
@@ -111,6 +112,54 @@ export const semaphoreHistories = history(semaphoreActs)
 /** Histories of latches. */
 export const latchHistories = history(latchActs)
 
+/** Histories of one latch that is set, opened and set anew, while count-downs of any round are undone. */
+export const roundHistories = fc.array(
+  fc.oneof<fc.WeightedArbitrary<Act>[]>(
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        op: op('latch.set'),
+        ...base,
+        name: fc.constant(NAMES[0]),
+        request: fc.constantFrom('s:1', 's:2', 's:3', 's:4', 's:5'),
+        count: fc.integer({ min: 1, max: 3 }),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        op: fc.constantFrom('latch.countDown' as const, 'latch.cancel' as const),
+        ...base,
+        name: fc.constant(NAMES[0]),
+        request: fc.constantFrom('c:6', 'c:7', 'c:8'),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        op: op('latch.delete'),
+        ...base,
+        name: fc.constant(NAMES[0]),
+        request: fc.constantFrom('d:9', 'd:10'),
+      }),
+    },
+    {
+      // A peer that sets a count leaves no trace of a round.
+      weight: 1,
+      arbitrary: fc.record({
+        op: op('semaphore.add'),
+        ...base,
+        name: fc.constant(NAMES[0]),
+        request: fc.constantFrom('a:11', 'a:12'),
+        permits: fc.constantFrom(1, 3),
+        initial: fc.constant(0),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ op: op('other.delete'), name: fc.constant(NAMES[0]) }) },
+  ),
+  { minLength: 1, maxLength: 30, size: 'max' },
+)
+
 /** Histories in which one name is taken for both, by mistake. */
 export const bothHistories = history([...semaphoreActs, ...latchActs])
 
@@ -124,13 +173,19 @@ export const COUNTS: View = {
       (_, payload) => `redisson_countdownlatch__channel__{${key}} ${String(payload)}`,
     ],
   ],
-  entries: (key, { value, expiresAtMs, requests }, nowMs) => {
-    const notes = [...(requests ?? [])].map(
-      ([id, { note, endMs }]) =>
-        [`holdfast_request:{${key}}:${id}`, { type: 'string', value: note, ttlMs: endMs - nowMs }] as const,
-    )
+  entries: (key, { value, expiresAtMs, requests, round }, nowMs) => {
+    const notes: [string, Entry][] = [...(requests ?? [])].map(([id, { note, endMs }]) => [
+      `holdfast_request:{${key}}:${id}`,
+      { type: 'string', value: note, ttlMs: endMs - nowMs },
+    ])
+    if (round !== undefined) notes.push([`holdfast_request:{${key}}:round`, writtenRound(round, nowMs)])
     if (value === undefined) return notes
     const ttl = expiresAtMs === Infinity ? -1 : expiresAtMs - nowMs
     return [...notes, [key, { ...written(value), ttlMs: ttl }] as const]
   },
+}
+
+function writtenRound({ id, undone, endMs }: Round, nowMs: number): Entry {
+  const value = { ...(id === undefined ? {} : { id }), ...(undone === 0 ? {} : { undone: String(undone) }) }
+  return { type: 'hash', value, ttlMs: endMs - nowMs }
 }

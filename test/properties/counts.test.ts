@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Change } from './changed-port.js'
-import { bothHistories, COUNTS, latchHistories, semaphoreHistories } from './count-history.js'
+import { bothHistories, COUNTS, latchHistories, roundHistories, semaphoreHistories } from './count-history.js'
 import type { Act } from './history.js'
 import { Sides } from './sides.js'
 
@@ -21,6 +21,7 @@ describe('the scripts do what the model says: replies, keys, TTLs and messages, 
 
   test('histories of semaphores', () => agree(semaphoreHistories, 400))
   test('histories of latches', () => agree(latchHistories, 300))
+  test('histories of rounds of a latch', () => agree(roundHistories, 300))
   test('histories of both on one name', () => agree(bothHistories, 200))
 })
 
@@ -119,13 +120,55 @@ describe('a broken script is found', () => {
     ],
     [
       'an undone count-down that opened shuts again',
+      roundHistories,
+      { script: 'latch/cancel', from: 'if not count or count < 1 or', to: 'count = count or 0\nif' },
+    ],
+    [
+      'a count-down is undone in the next round',
+      roundHistories,
+      { script: 'latch/cancel', from: ' or now[1] and now[1] ~= id', to: '' },
+    ],
+    [
+      'a count-down is undone in a round that a peer has begun',
+      roundHistories,
+      {
+        script: 'latch/cancel',
+        from: 'if count > tonumber(left)',
+        to: 'if false and count > tonumber(left)',
+      },
+    ],
+    [
+      'of two count-downs of a round one is undone',
+      roundHistories,
+      { script: 'latch/cancel', from: `redis.call('hincrby', round, 'undone', 1)`, to: '' },
+    ],
+    [
+      'a new round does not begin',
+      roundHistories,
+      { script: 'latch/set', from: 'turn(round, request, ARGV[2])', to: '' },
+    ],
+    [
+      'a count of zero leaves a key',
       latchHistories,
-      { script: 'latch/cancel', from: 'if not count or count < 1 then', to: 'if not note then' },
+      {
+        script: 'latch/set',
+        from: `if ARGV[1] == '0' then\n  redis.call('del', latch)`,
+        to: 'if false then',
+      },
     ],
     [
       'deleting tells nobody',
       latchHistories,
-      { script: 'latch/delete', from: `redis.pcall(ARGV[3], ARGV[2], '1')`, to: '0' },
+      { script: 'latch/delete', from: `redis.pcall(ARGV[3], ARGV[2], '0')`, to: '0' },
+    ],
+    [
+      'deleting tells that the latch is shut',
+      latchHistories,
+      {
+        script: 'latch/delete',
+        from: `redis.pcall(ARGV[3], ARGV[2], '0')`,
+        to: `redis.pcall(ARGV[3], ARGV[2], '1')`,
+      },
     ],
   ]
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import * as scripts from '../../src/engine/redis/scripts.js'
 import type { ScriptDefinition } from '../../src/engine/redis/script.js'
-import { Recorder, text, type Step } from '../peer/snapshot.js'
+import { hash, Recorder, text, type Step } from '../peer/snapshot.js'
 import { raw, type Raw } from '../support/raw.js'
 import { startRedis, type RedisServer } from '../support/server.js'
 import { evaluate } from './stage.js'
@@ -11,6 +11,8 @@ const N = 'arrivals'
 const CHANNEL = 'redisson_countdownlatch__channel__{arrivals}'
 const NOTE = 'holdfast_request:{arrivals}:r1'
 const OTHER = 'holdfast_request:{arrivals}:r2'
+const THIRD = 'holdfast_request:{arrivals}:r3'
+const ROUND = 'holdfast_request:{arrivals}:round'
 
 let server: RedisServer
 let link: Raw
@@ -32,23 +34,25 @@ function run<Args, R>(definition: ScriptDefinition<Args, R>, args: Args, via: Ra
   return recorder.act(async () => definition.decode(await evaluate(via, definition, args)))
 }
 
-const on = { latch: N, request: NOTE, requestMs: 60_000, channel: CHANNEL, publish: 'PUBLISH' }
-const set = (value: number, via?: Raw) => run(scripts.latchSet, { ...on, count: value }, via)
+const on = { latch: N, request: NOTE, round: ROUND, requestMs: 60_000, channel: CHANNEL, publish: 'PUBLISH' }
+const set = (value: number, via?: Raw, request = NOTE) =>
+  run(scripts.latchSet, { ...on, request, count: value }, via)
 const countDown = (request = NOTE, via?: Raw) => run(scripts.latchCountDown, { ...on, request }, via)
-const cancel = () => run(scripts.latchCancel, on)
-const remove = (via?: Raw) => run(scripts.latchDelete, on, via)
+const cancel = (request = NOTE) => run(scripts.latchCancel, { ...on, request })
+const remove = (via?: Raw, request = NOTE) => run(scripts.latchDelete, { ...on, request }, via)
 const inspect = () => run(scripts.latchInspect, { latch: N })
 
 const seed = (value: number | string) => link.command('SET', N, String(value))
 const told = (payload: number) => [{ channel: CHANNEL, payload: String(payload) }]
 const count = (value: number) => text(value, 'none')
 const note = (value: number | string) => text(value, 60_000)
+const round = (value: Record<string, string>) => hash(value, 60_000)
 
 describe('set', () => {
   test('set, and 1 is told; kept where one is; copies answer the same', async () => {
     expect(await set(2)).toEqual({
       reply: { outcome: 'set' },
-      keys: { [N]: count(2), [NOTE]: note('set') },
+      keys: { [N]: count(2), [NOTE]: note('set'), [ROUND]: round({ id: 'r1' }) },
       messages: told(1),
     })
     expect(await set(2)).toMatchObject({ reply: { outcome: 'set' }, messages: [] })
@@ -58,9 +62,25 @@ describe('set', () => {
     expect(await set(9)).toMatchObject({ reply: { outcome: 'kept' }, keys: { [NOTE]: note('kept') } })
   })
 
-  test('a count of zero is stored', async () => {
-    expect((await set(0)).keys[N]).toEqual(count(0))
-    expect((await inspect()).reply).toEqual({ outcome: 'counted', count: '0' })
+  test.each([undefined, 0, -3])(
+    'a count of zero leaves no key, and is told to nobody; before: %s',
+    async (value) => {
+      if (value !== undefined) await seed(value)
+      const zero = { reply: { outcome: 'set' }, keys: { [NOTE]: note('set') }, messages: [] }
+      expect(await set(0)).toEqual(zero)
+      expect(await set(0)).toEqual(zero)
+      expect(await set(2, link, OTHER)).toMatchObject({ reply: { outcome: 'set' }, keys: { [N]: count(2) } })
+    },
+  )
+
+  test('an open one that has a key, as Java may leave it, is set', async () => {
+    await seed(-3)
+    expect(await set(2)).toMatchObject({
+      reply: { outcome: 'set' },
+      keys: { [N]: count(2) },
+      messages: told(1),
+    })
+    expect((await set(0, link, OTHER)).reply).toEqual({ outcome: 'kept' })
   })
 
   test('dead after it was cancelled', async () => {
@@ -89,15 +109,22 @@ describe('count-down', () => {
     await seed(1)
     expect(await countDown()).toEqual({
       reply: { outcome: 'counted', left: '0' },
-      keys: { [NOTE]: note('open') },
+      keys: { [NOTE]: note('open'), [ROUND]: round({ id: 'r1' }) },
       messages: told(0),
     })
     await seed(1)
     expect(await countDown()).toEqual({
       reply: { outcome: 'counted', left: '0' },
-      keys: { [N]: count(1), [NOTE]: note('open') },
+      keys: { [N]: count(1), [NOTE]: note('open'), [ROUND]: round({ id: 'r1' }) },
       messages: [],
     })
+  })
+
+  test('the note says which round it was', async () => {
+    await set(3, link, OTHER)
+    const first = await countDown()
+    expect(first).toMatchObject({ reply: { outcome: 'counted', left: '2' }, keys: { [NOTE]: note('2 r2') } })
+    expect((await countDown()).reply).toEqual(first.reply)
   })
 
   test.each([undefined, 0, -3])('at %s there is nothing to count, and nothing to tell', async (value) => {
@@ -122,9 +149,43 @@ describe('cancel', () => {
     await countDown()
     expect(await cancel()).toEqual({
       reply: { outcome: 'undone' },
-      keys: { [N]: count(3), [NOTE]: note('ended') },
+      keys: { [N]: count(3), [NOTE]: note('ended'), [ROUND]: round({ undone: '1' }) },
       messages: [],
     })
+    expect(await cancel()).toMatchObject({ reply: { outcome: 'marked' }, keys: { [N]: count(3) } })
+  })
+
+  test('all of one round are undone', async () => {
+    await set(5, link, OTHER)
+    await link.command('DEL', OTHER)
+    await countDown()
+    await countDown(OTHER)
+    expect((await cancel()).reply).toEqual({ outcome: 'undone' })
+    expect(await cancel(OTHER)).toMatchObject({
+      reply: { outcome: 'undone' },
+      keys: { [N]: count(5), [ROUND]: round({ id: 'r2', undone: '2' }) },
+    })
+  })
+
+  test.each([1, 2, 9])('nothing is undone in the next round, set to %i', async (value) => {
+    await seed(3)
+    await countDown()
+    await remove(link, OTHER)
+    await seed(value)
+    const spared = { reply: { outcome: 'marked' }, keys: { [N]: count(value) } }
+    expect(await cancel()).toMatchObject(spared)
+    await recorder.clear()
+    await set(3, link, OTHER)
+    await countDown()
+    await link.command('DEL', N)
+    await set(value, link, THIRD)
+    expect(await cancel()).toMatchObject(spared)
+  })
+
+  test('nothing is undone in a round of a peer with a higher count', async () => {
+    await seed(3)
+    await countDown()
+    await seed(3)
     expect(await cancel()).toMatchObject({ reply: { outcome: 'marked' }, keys: { [N]: count(3) } })
   })
 
@@ -142,12 +203,12 @@ describe('cancel', () => {
 })
 
 describe('delete', () => {
-  test('gone, and 1 is told; copies answer the same', async () => {
+  test('gone, and 0 is told, which wakes; copies answer the same', async () => {
     await seed(3)
     expect(await remove()).toEqual({
       reply: { outcome: 'deleted' },
-      keys: { [NOTE]: note('deleted') },
-      messages: told(1),
+      keys: { [NOTE]: note('deleted'), [ROUND]: round({ id: 'r1' }) },
+      messages: told(0),
     })
     await seed(2)
     expect(await remove()).toMatchObject({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { latchChannel, semaphoreChannel, unsafeInCluster } from '../../src/engine/redis/names.js'
-import { slotOf } from '../../src/engine/redis/slot.js'
+import { slotOf } from '../../src/engine/redis/clients/slot.js'
 
 test('a latch whose channel would be in another slot of a cluster than its key is refused there', () => {
   for (const name of ['n', 'orders:42', '{a}b', 'a{b}c{d}']) {

@@ -59,6 +59,64 @@ describe('cancel', () => {
   })
 })
 
+describe('cancel after the round is over', () => {
+  const remove = (state: KeyState) => latch.remove(state, { op: 'latch.delete', ...on('r7') }, 0).state
+  /** As a peer does it, that knows no rounds. */
+  const setByPeer = (state: KeyState, count: number): KeyState => ({
+    ...state,
+    ...shut(count),
+    ...kept(state),
+  })
+  const kept = ({ requests, round }: KeyState) => ({
+    ...(requests === undefined ? {} : { requests }),
+    ...(round === undefined ? {} : { round }),
+  })
+
+  test.each([1, 2, 9])('leaves the next round alone, set to %i', (count) => {
+    const counted = countDown(set(FREE, 3).state).state
+    const opened = countDown(countDown(counted, 'r2').state, 'r3').state
+    for (const open of [opened, remove(counted)]) {
+      expect(countOf(cancel(set(open, count, 'r8').state).state)).toBe(count)
+      expect(countOf(cancel(setByPeer(open, count)).state)).toBe(count)
+    }
+  })
+
+  test('leaves a round alone that a peer has begun after a peer ended the one before, with a higher count', () => {
+    const counted = countDown(shut(3)).state
+    expect(countOf(cancel(setByPeer(counted, 3)).state)).toBe(3)
+  })
+
+  test('undoes every count-down of the round, in any order', () => {
+    const twice = countDown(countDown(set(FREE, 5).state).state, 'r2').state
+    for (const [first, second] of [
+      ['r1', 'r2'],
+      ['r2', 'r1'],
+    ] as const)
+      expect(countOf(cancel(cancel(twice, first).state, second).state)).toBe(5)
+  })
+
+  test('what is known of the round goes after a while, and undoing goes on', () => {
+    const began = set(FREE, 5).state
+    const later = 59_999
+    const counted = latch.countDown(began, { op: 'latch.countDown', ...on('r1') }, later).state
+    const back = latch.cancel(counted, { op: 'latch.cancel', ...on('r1') }, later + 50_000)
+    expect([countOf(back.state), back.reply]).toEqual([5, { outcome: 'undone' }])
+  })
+})
+
+test('a count of zero leaves nothing, and the next round can be set', () => {
+  for (const open of [FREE, shut(0), shut(-2)]) {
+    const zero = set(open, 0)
+    expect([countOf(zero.state), zero.reply, zero.wake]).toEqual([undefined, { outcome: 'set' }, false])
+    expect(set(zero.state, 4, 'r8')).toMatchObject({
+      reply: { outcome: 'set' },
+      state: { value: { count: 4 } },
+    })
+    expect(countOf(set(open, 4).state)).toBe(4)
+  }
+  expect(set(shut(2), 0).reply).toEqual({ outcome: 'kept' })
+})
+
 test('set once; deleted for everybody', () => {
   const made = set(FREE, 2)
   expect([made.reply, made.wake]).toEqual([{ outcome: 'set' }, { hint: 'all', payload: '1' }])
@@ -66,7 +124,7 @@ test('set once; deleted for everybody', () => {
   const remove = (state: KeyState) => latch.remove(state, { op: 'latch.delete', ...on('r7') }, 0)
   expect(remove(made.state)).toMatchObject({
     reply: { outcome: 'deleted' },
-    wake: { hint: 'all', payload: '1' },
+    wake: { hint: 'one', payload: '0' },
   })
   expect(remove(remove(made.state).state).reply).toEqual({ outcome: 'deleted' })
   expect(remove(FREE)).toMatchObject({ reply: { outcome: 'missing' }, wake: false })

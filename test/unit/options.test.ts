@@ -1,14 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import {
-  checkName,
-  describe as inWords,
-  duration,
-  refuseUnknown,
-  resolveAcquireOptions,
-  resolveHoldfastOptions,
-} from '../../src/options.js'
+import { checkName, describe as inWords, duration, refuseUnknown } from '../../src/option-checks.js'
+import { resolveAcquireOptions, resolveHoldfastOptions } from '../../src/options.js'
 
 describe('the settings of a Holdfast', () => {
   test('have defaults', () => {
@@ -22,6 +16,8 @@ describe('the settings of a Holdfast', () => {
       unavailableAfter: 10_000,
       maxHold: Infinity,
       clockDrift: 0.01,
+      replication: { acks: 'any', timeoutMs: 1_000, explicit: false },
+      shardedPubSub: 'auto',
       subscriber: 'auto',
       waitTime: undefined,
       leaseTime: undefined,

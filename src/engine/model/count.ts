@@ -1,5 +1,6 @@
 /** What the semaphore and the latch have in common: a number without owners, and notes of requests beside it. */
 import type { CountReply, DeadReply, ForeignReply } from '../operations.js'
+import { Notes } from './notes.js'
 import { at, unchanged, type KeyState, type Step } from './state.js'
 
 /** Other data is under the name. */
@@ -8,7 +9,7 @@ export const FOREIGN: ForeignReply = { outcome: 'foreign' }
 export const DEAD: DeadReply = { outcome: 'dead' }
 
 /** A request, as the operations name it. */
-interface Requested {
+export interface Requested {
   readonly request: string
   readonly requestMs: number
 }
@@ -31,7 +32,7 @@ export function counting(state: KeyState, count: number): KeyState {
 
 /** The note of a request. */
 export function noteOf(state: KeyState, { request }: { readonly request: string }): string | undefined {
-  return state.requests?.get(request)?.note
+  return state.requests?.get(request)
 }
 
 /** The state with a note of a request. */
@@ -40,8 +41,8 @@ export function noted(
   operation: Requested,
   entry: { note: string; nowMs: number },
 ): KeyState {
-  const endMs = entry.nowMs + operation.requestMs
-  return { ...state, requests: new Map(state.requests).set(operation.request, { note: entry.note, endMs }) }
+  const note = { note: entry.note, endMs: entry.nowMs + operation.requestMs }
+  return { ...state, requests: (state.requests ?? new Notes()).with(operation.request, note) }
 }
 
 /** What a note says that was added; undefined: it is a word. */

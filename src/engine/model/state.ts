@@ -1,3 +1,5 @@
+import type { Notes } from './notes.js'
+
 /** What is stored under one name: the state that the pure models work on. */
 export interface KeyState {
   readonly value: LockValue | MutexValue | CountValue | ForeignValue | ReadWriteValue | undefined
@@ -12,15 +14,19 @@ export interface KeyState {
   /** The queue of a fair lock: two keys of its own, without a TTL. */
   readonly fair?: FairQueue
   /** What became of requests to a number that knows no owners: a key each, with a TTL. */
-  readonly requests?: ReadonlyMap<string, RequestNote>
+  readonly requests?: Notes
+  /** Which round of a latch it is: a key of its own, with a TTL. */
+  readonly round?: Round | undefined
   /** Permits that are out, id → expiry in epoch milliseconds: a key of its own beside their number. */
   readonly permits?: ReadonlyMap<string, number>
 }
 
-/** What became of a request, and until when that is known. */
-export interface RequestNote {
-  /** What it added to the number, in decimal; or a word. */
-  readonly note: string
+/** Which round of a latch it is, as far as that is known, and until when. */
+export interface Round {
+  /** Of the request that began it, or ended the one before. */
+  readonly id: string | undefined
+  /** How many count-downs were taken back in it. */
+  readonly undone: number
   readonly endMs: number
 }
 
@@ -83,10 +89,11 @@ export const FREE: KeyState = { value: undefined, expiresAtMs: Infinity, tombsto
 
 /** Whether nothing at all is stored. */
 export function isEmpty(state: KeyState): boolean {
-  const noted = [state.tombstones, state.requests, state.permits, state.holds].some(
-    (map) => (map?.size ?? 0) > 0,
+  const noted = [state.tombstones, state.permits, state.holds].some((map) => (map?.size ?? 0) > 0)
+  const asked = state.requests?.empty === false || state.round !== undefined
+  return (
+    state.value === undefined && !noted && !asked && state.token === undefined && state.fair === undefined
   )
-  return state.value === undefined && !noted && state.token === undefined && state.fair === undefined
 }
 
 /** The state with everything that is due removed: a key lives while `now < expiresAtMs`. */
@@ -94,22 +101,19 @@ export function at(state: KeyState, nowMs: number): KeyState {
   const expired = state.value !== undefined && state.expiresAtMs <= nowMs
   const tombstones = state.tombstones
   const due = [...tombstones].some(([, endMs]) => endMs <= nowMs)
-  const requests = liveRequests(state.requests, nowMs)
+  const requests = state.requests?.at(nowMs)
+  const forgotten = state.round !== undefined && state.round.endMs <= nowMs
   const holds = liveHolds(state.holds, nowMs)
-  if (!expired && !due && requests === state.requests && holds === state.holds) return state
+  if (!expired && !due && !forgotten && requests === state.requests && holds === state.holds) return state
   return {
     ...state,
+    ...(forgotten ? { round: undefined } : {}),
     ...(requests === undefined ? {} : { requests }),
     ...(holds === undefined ? {} : { holds }),
     value: expired ? undefined : state.value,
     expiresAtMs: expired ? Infinity : state.expiresAtMs,
     tombstones: due ? new Map([...tombstones].filter(([, endMs]) => endMs > nowMs)) : tombstones,
   }
-}
-
-function liveRequests(requests: KeyState['requests'], nowMs: number): KeyState['requests'] {
-  if (requests === undefined || ![...requests.values()].some(({ endMs }) => endMs <= nowMs)) return requests
-  return new Map([...requests].filter(([, { endMs }]) => endMs > nowMs))
 }
 
 function liveHolds(holds: KeyState['holds'], nowMs: number): KeyState['holds'] {

@@ -2,7 +2,7 @@
 import type { ForeignReply } from './common.js'
 import type { CountReply, DeadReply, Requested, SetReply } from './semaphore.js'
 
-/** Sets the count of a latch that has none. */
+/** Sets the count of a latch that is open. */
 export interface LatchSet extends Requested<'latch.set'> {
   readonly count: number
 }
@@ -10,7 +10,7 @@ export interface LatchSet extends Requested<'latch.set'> {
 /** Lowers the count by one; at zero the latch is gone, and open. */
 export type LatchCountDown = Requested<'latch.countDown'>
 
-/** Takes a count-down back, unless it opened the latch, and refuses its late copies. */
+/** Takes a count-down back, unless it opened the latch or the round is over, and refuses its late copies. */
 export type LatchCancel = Requested<'latch.cancel'>
 
 /** Removes the latch, which opens it. */

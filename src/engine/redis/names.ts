@@ -75,6 +75,11 @@ export function requestKey(name: string, request: string): string {
   return `${prefixed('holdfast_request', name)}:${request}`
 }
 
+/** Which round of a latch it is, among the notes of its requests, none of which has such a name. */
+export function roundKey(name: string): string {
+  return requestKey(name, 'round')
+}
+
 /** What the handlers of a watch under a lock have handled. */
 export function watchMarks(name: string): string {
   return prefixed('holdfast_watch', name)

@@ -10,7 +10,9 @@ import {
   type Topic,
 } from '../engine.js'
 import type { ForeignReply, Handlers, Operation, ReplyOf } from '../operations.js'
-import { PortError, type ClientPort, type SubscriberEvents, type SubscriberPort } from './clients/port.js'
+import { PortError, type ClientPort, type Demand } from './clients/port.js'
+import type { SubscriberEvents, SubscriberPort, WaitedReply } from './clients/port.js'
+import { settingIn } from './clients/replies.js'
 import { fairCommands } from './families/fair.js'
 import { fencedCommands } from './families/fenced.js'
 import { latchCommands } from './families/latch.js'
@@ -25,19 +27,28 @@ import { spinCommands } from './families/spin.js'
 import { watchCommands } from './families/watch.js'
 import type { Wire } from './families/wire.js'
 import { channelOf, keyspaceChannel, unsafeInCluster } from './names.js'
+import { isGrant, Replication, type ReplicationSetting } from './replication.js'
 import type { ScriptDefinition } from './script.js'
-import { slotOf } from './slot.js'
+import { slotOf } from './clients/slot.js'
 import { Subscriptions, type Listener } from './subscriptions.js'
 
+type Settable<T> = { -readonly [K in keyof T]: T[K] }
 type Handler<O extends Operation> = (operation: O, wire: Wire, passage: Passage) => Promise<ReplyOf<O>>
 
 /** How the engine is set up. */
 export interface RedisEngineOptions {
   readonly clock: Clock
   /** Opens the subscriber link; undefined: waiters poll. */
-  readonly subscriber: ((events: SubscriberEvents) => SubscriberPort) | undefined
+  readonly subscriber: ((events: SubscriberEvents, sharded: boolean) => SubscriberPort) | undefined
+  /** Whether messages go by the slot of their channel's name. `'auto'`: in a cluster that can do so. */
+  readonly shardedPubSub?: 'auto' | 'on' | 'off' | undefined
+  /** What grants wait for; undefined: nothing. */
+  readonly replication?: ReplicationSetting | undefined
+  /** How long a connection of our own may be silent. */
+  readonly patienceMs?: number | undefined
 }
 
+const PATIENCE_MS = 3_000
 const FOREIGN: ForeignReply = { outcome: 'foreign' }
 /** The server's word, and what proxies say instead. */
 const CROSS_SLOT = /CROSSSLOT|same slot/i
@@ -65,12 +76,21 @@ export class RedisEngine implements Engine {
   readonly keyPrefix: string
   readonly #port: ClientPort
   readonly #clock: Clock
-  readonly #wire: Wire = {
+  readonly #wire: Settable<Wire> = {
     publish: 'PUBLISH',
     now: () => Math.floor(this.#clock.wall()),
     setting: (name) => this.#setting(name),
     send: (definition, args, passage) => this.#send(definition, args, passage),
   }
+  /** The same for grants that replicas have to confirm. */
+  readonly #confirmed: Settable<Wire> = {
+    ...this.#wire,
+    send: (definition, args, passage) => this.#sendConfirmed(definition, args, passage),
+  }
+  readonly #replication: Replication | undefined
+  /** Whether messages go by slots; undefined: nobody has asked the servers yet. */
+  #sharded: boolean | undefined
+  #asking: Promise<void> | undefined
   readonly #subscriptions: Subscriptions | undefined
   /** The keys of one script must share a slot. */
   #bySlot: boolean
@@ -81,8 +101,13 @@ export class RedisEngine implements Engine {
     this.#port = port
     this.#clock = options.clock
     this.#bySlot = port.cluster
-    this.#subscriptions =
-      options.subscriber === undefined ? undefined : new Subscriptions(options.subscriber, options.clock)
+    const { replication, clock, patienceMs = PATIENCE_MS } = options
+    if (replication !== undefined && replication.acks !== 0)
+      this.#replication = new Replication(port, { setting: replication, clock, patienceMs })
+    this.#setSharded(port.cluster ? SHARDED[options.shardedPubSub ?? 'auto'] : false)
+    const { subscriber } = options
+    if (subscriber !== undefined)
+      this.#subscriptions = new Subscriptions((events) => subscriber(events, this.#sharded === true), clock)
   }
 
   execute<O extends Operation>(operation: O, passage: Passage): Promise<ReplyOf<O>> {
@@ -90,7 +115,10 @@ export class RedisEngine implements Engine {
   }
 
   subscribe(topic: Topic, listener: (hint: Hint) => void): Subscription {
-    return this.#subscriptions?.add(channelOf(topic), listener) ?? NOT_LIVE
+    // Nobody listens before the first attempt, which has asked the servers.
+    if (this.#sharded === undefined) return NOT_LIVE
+    const kind = this.#sharded ? 'shard' : 'channel'
+    return this.#subscriptions?.add(channelOf(topic), listener, kind) ?? NOT_LIVE
   }
 
   listenTo({ kind, name }: DataTopic, listener: DataListener): Subscription {
@@ -138,11 +166,7 @@ export class RedisEngine implements Engine {
       })
       passage.onAbandon = undefined
     }
-    if (passage.abandoned)
-      throw new EngineError('The call was given up before it was sent', {
-        kind: 'abandoned',
-        outcome: 'not-applied',
-      })
+    if (passage.abandoned) throw givenUp()
     switch (this.#port.readiness) {
       case 'closed':
         throw new EngineError(`The ${this.#port.client} client is closed or was never connected`, {
@@ -157,9 +181,42 @@ export class RedisEngine implements Engine {
   }
 
   #run<O extends Operation>(operation: O, passage: Passage): Promise<ReplyOf<O>> {
+    return this.#sharded === undefined
+      ? this.#runWhenKnown(operation, passage)
+      : this.#runNow(operation, passage)
+  }
+
+  /** The first operation in a cluster asks how messages go there, as Redisson does: both sides must do the same. */
+  async #runWhenKnown<O extends Operation>(operation: O, passage: Passage): Promise<ReplyOf<O>> {
+    this.#asking ??= this.#askForShards().finally(() => {
+      this.#asking = undefined
+    })
+    await this.#asking
+    if (passage.abandoned) throw givenUp()
+    return this.#runNow(operation, passage)
+  }
+
+  async #askForShards(): Promise<void> {
+    try {
+      await this.#port.ask(['PUBSUB', 'SHARDNUMSUB'])
+      this.#setSharded(true)
+    } catch (error) {
+      if (!(error instanceof PortError) || error.kind !== 'refused') failed(error)
+      this.#setSharded(false)
+    }
+  }
+
+  #setSharded(sharded: boolean | undefined): void {
+    this.#sharded = sharded
+    const publish = sharded === true ? 'SPUBLISH' : 'PUBLISH'
+    this.#wire.publish = publish
+    this.#confirmed.publish = publish
+  }
+
+  #runNow<O extends Operation>(operation: O, passage: Passage): Promise<ReplyOf<O>> {
     // The compiler cannot see that handler and reply belong to this operation; the table pairs them.
     const handler: unknown = BY_NAME[operation.op]
-    return (handler as Handler<O>)(operation, this.#wire, passage)
+    return (handler as Handler<O>)(operation, this.#wireFor(operation), passage)
   }
 
   #send<A, R>(definition: ScriptDefinition<A, R>, args: A, passage: Passage): Promise<R | ForeignReply> {
@@ -169,9 +226,53 @@ export class RedisEngine implements Engine {
       .then(definition.decode, this.#failed)
   }
 
+  #wireFor(operation: Operation): Wire {
+    return this.#replication !== undefined && isGrant(operation) ? this.#confirmed : this.#wire
+  }
+
+  /** Grants only what enough replicas have: what one primary alone knows is gone with it. */
+  async #sendConfirmed<A, R>(
+    definition: ScriptDefinition<A, R>,
+    args: A,
+    passage: Passage,
+  ): Promise<R | ForeignReply> {
+    const { keys, args: values } = definition.encode(args)
+    const demand = await this.#demand(keys[0] ?? '', passage)
+    if (demand === undefined) return this.#send(definition, args, passage)
+    const call = { script: definition.script, keys, args: values }
+    const waited = await this.#port.runAndWait(call, passage, demand).catch(this.#failed)
+    if (!('acks' in waited)) return waited
+    const reply = definition.decode(waited.reply)
+    if (waited.acks < demand.acks && isGranted(reply)) this.#tooFew(call.keys[0] ?? '', demand, waited)
+    return reply
+  }
+
+  async #demand(key: string, passage: Passage): Promise<Demand | undefined> {
+    const replication = this.#replication
+    const demand = replication?.demand(key)
+    if (replication === undefined || demand !== 'unknown') return demand === 'unknown' ? undefined : demand
+    await replication.learn(key).catch(failed)
+    if (passage.abandoned) throw givenUp()
+    const known = replication.demand(key)
+    return known === 'unknown' ? undefined : known
+  }
+
+  #tooFew(key: string, { acks: wanted }: Demand, { acks, trouble }: WaitedReply): void {
+    const refused = trouble?.kind === 'refused'
+    if (refused && this.#replication?.setting.explicit === false) return
+    this.#replication?.doubt(key)
+    const why = trouble === undefined ? '' : ` (${trouble.message})`
+    throw new EngineError(`${String(acks)} of ${String(wanted)} replicas confirmed it in time${why}`, {
+      kind: refused ? 'refused' : 'unavailable',
+      outcome: 'unknown',
+      cause: trouble,
+      shortfall: { acks, wanted },
+    })
+  }
+
   async #setting(name: string): Promise<string | undefined> {
     try {
-      return await this.#port.setting(name)
+      return settingIn(await this.#port.ask(['CONFIG', 'GET', name]))
     } catch (error) {
       if (!(error instanceof PortError) || error.kind !== 'refused') failed(error)
       return undefined
@@ -186,8 +287,20 @@ export class RedisEngine implements Engine {
   }
 }
 
+function givenUp(): EngineError {
+  return new EngineError('The call was given up before it was sent', {
+    kind: 'abandoned',
+    outcome: 'not-applied',
+  })
+}
+
+const SHARDED = { auto: undefined, on: true, off: false } as const
 const SUBSCRIBER_HINT =
   'The client is in subscriber mode and takes no other commands: pass a client of its own (Holdfast opens its subscriber itself)'
+
+function isGranted(reply: unknown): boolean {
+  return typeof reply === 'object' && reply !== null && 'outcome' in reply && reply.outcome === 'granted'
+}
 
 function failed(error: unknown): ForeignReply {
   if (!(error instanceof PortError))

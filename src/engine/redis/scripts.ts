@@ -811,17 +811,21 @@ return reply`,
 export interface LatchCancelArgs {
   readonly latch: string
   readonly request: string
+  readonly round: string
   readonly requestMs: number
 }
 
 /** What {@link latchCancel} answers. */
 export type LatchCancelReply = { readonly outcome: 'undone' } | { readonly outcome: 'marked' }
 
-/** Takes a count-down back, unless it opened the latch, and notes that it is over, so that a late copy does nothing. */
+/**
+ * Takes a count-down back and notes that it is over, so that a late copy does nothing. What opened the latch stays, and
+ * so does what was counted in an earlier round.
+ */
 export const latchCancel: ScriptDefinition<LatchCancelArgs, LatchCancelReply> = {
   script: {
     name: 'latch/cancel',
-    sha: '8e3cfbc32bde6d5cd1bf5df0220e82b47b927ccf',
+    sha: '909464270d130f1c3f2d3098847e58b7ddfe225f',
     source: `local function whole(value)
 if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
@@ -829,20 +833,26 @@ end
 local number = tonumber(value)
 return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
 end
-local latch, request = KEYS[1], KEYS[2]
-local note = redis.call('get', request)
-local value = note and whole(note) and redis.call('get', latch)
+local latch, request, round = KEYS[1], KEYS[2], KEYS[3]
+local left, id = string.match(redis.call('get', request) or '', '^(%d+) ?(.*)$')
+local value = left and redis.call('get', latch)
 local count = value and whole(value)
+local now = redis.call('hmget', round, 'id', 'undone')
 redis.call('del', request)
 redis.call('set', request, 'ended', 'px', ARGV[1])
-if not count or count < 1 then
+if not count or count < 1 or now[1] and now[1] ~= id then
+return 0
+end
+if count > tonumber(left) + tonumber(now[2] or '0') or not whole(string.format('%.0f', count + 1)) then
 return 0
 end
 redis.call('incr', latch)
+redis.call('hincrby', round, 'undone', 1)
+redis.call('pexpire', round, ARGV[1])
 return 1`,
   },
   encode: (a) => ({
-    keys: [a.latch, a.request],
+    keys: [a.latch, a.request, a.round],
     args: [String(a.requestMs)],
   }),
   decode: (reply) => {
@@ -856,6 +866,7 @@ return 1`,
 export interface LatchCountDownArgs {
   readonly latch: string
   readonly request: string
+  readonly round: string
   readonly requestMs: number
   readonly channel: string
   readonly publish: string
@@ -872,7 +883,7 @@ export type LatchCountDownReply =
 export const latchCountDown: ScriptDefinition<LatchCountDownArgs, LatchCountDownReply> = {
   script: {
     name: 'latch/count-down',
-    sha: '066ce8cd87f3c671a39716b60056ebf2fd40ec60',
+    sha: '640fa370f17000b2bedfc3b073a1a6513009c90e',
     source: `local function whole(value)
 if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
@@ -880,13 +891,18 @@ end
 local number = tonumber(value)
 return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
 end
-local latch, request = KEYS[1], KEYS[2]
+local function turn(round, request, ms)
+redis.call('del', round)
+redis.call('hset', round, 'id', string.match(request, '[^:]*$'))
+redis.call('pexpire', round, ms)
+end
+local latch, request, round = KEYS[1], KEYS[2], KEYS[3]
 local note = redis.call('get', request)
 if note == 'ended' then
 return -2
 end
 if note then
-return {1, whole(note) and note or '0'}
+return {1, string.match(note, '^%d+') or '0'}
 end
 local value = redis.call('get', latch)
 local count = whole(value or '0')
@@ -897,12 +913,14 @@ redis.call('del', request)
 if count > 1 then
 redis.call('decr', latch)
 local left = string.format('%.0f', count - 1)
-redis.call('set', request, left, 'px', ARGV[1])
+local id = redis.call('hget', round, 'id')
+redis.call('set', request, id and left .. ' ' .. id or left, 'px', ARGV[1])
 return {1, left}
 end
 redis.call('del', latch)
 redis.call('set', request, 'open', 'px', ARGV[1])
 if count == 1 then
+turn(round, request, ARGV[1])
 local published = redis.pcall(ARGV[3], ARGV[2], '0')
 if type(published) == 'table' then
 return 2
@@ -911,7 +929,7 @@ end
 return {1, '0'}`,
   },
   encode: (a) => ({
-    keys: [a.latch, a.request],
+    keys: [a.latch, a.request, a.round],
     args: [String(a.requestMs), a.channel, a.publish],
   }),
   decode: (reply) => {
@@ -932,6 +950,7 @@ return {1, '0'}`,
 export interface LatchDeleteArgs {
   readonly latch: string
   readonly request: string
+  readonly round: string
   readonly requestMs: number
   readonly channel: string
   readonly publish: string
@@ -949,7 +968,7 @@ export type LatchDeleteReply =
 export const latchDelete: ScriptDefinition<LatchDeleteArgs, LatchDeleteReply> = {
   script: {
     name: 'latch/delete',
-    sha: 'd3d16aac1beb303c0a5843d698d2fc29482fe8a2',
+    sha: '9cab1fa4f76fffcda8c23d157c66db0c64dddcc3',
     source: `local function whole(value)
 if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
@@ -957,7 +976,12 @@ end
 local number = tonumber(value)
 return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
 end
-local latch, request = KEYS[1], KEYS[2]
+local function turn(round, request, ms)
+redis.call('del', round)
+redis.call('hset', round, 'id', string.match(request, '[^:]*$'))
+redis.call('pexpire', round, ms)
+end
+local latch, request, round = KEYS[1], KEYS[2], KEYS[3]
 local note = redis.call('get', request)
 if note == 'deleted' then
 return 1
@@ -974,14 +998,15 @@ redis.call('set', request, value and 'deleted' or 'missing', 'px', ARGV[1])
 if not value then
 return 0
 end
-local published = redis.pcall(ARGV[3], ARGV[2], '1')
+turn(round, request, ARGV[1])
+local published = redis.pcall(ARGV[3], ARGV[2], '0')
 if type(published) == 'table' then
 return 2
 end
 return 1`,
   },
   encode: (a) => ({
-    keys: [a.latch, a.request],
+    keys: [a.latch, a.request, a.round],
     args: [String(a.requestMs), a.channel, a.publish],
   }),
   decode: (reply) => {
@@ -1047,6 +1072,7 @@ return {1, value}`,
 export interface LatchSetArgs {
   readonly latch: string
   readonly request: string
+  readonly round: string
   readonly count: number
   readonly requestMs: number
   readonly channel: string
@@ -1061,11 +1087,11 @@ export type LatchSetReply =
   | { readonly outcome: 'dead' }
   | { readonly outcome: 'foreign' }
 
-/** Sets the count of a latch that has none, and tells everybody that it is shut. */
+/** Sets the count of a latch that is open, and tells everybody that it is shut. */
 export const latchSet: ScriptDefinition<LatchSetArgs, LatchSetReply> = {
   script: {
     name: 'latch/set',
-    sha: 'd7edd01ee1b624928fbf4fb820ca5913b0233a85',
+    sha: '6f3f8f93be7569b8bf74432f08412bbf43794fb1',
     source: `local function whole(value)
 if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
@@ -1073,7 +1099,12 @@ end
 local number = tonumber(value)
 return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
 end
-local latch, request = KEYS[1], KEYS[2]
+local function turn(round, request, ms)
+redis.call('del', round)
+redis.call('hset', round, 'id', string.match(request, '[^:]*$'))
+redis.call('pexpire', round, ms)
+end
+local latch, request, round = KEYS[1], KEYS[2], KEYS[3]
 local note = redis.call('get', request)
 if note == 'set' then
 return 1
@@ -1082,14 +1113,20 @@ if note then
 return note == 'kept' and 0 or -2
 end
 local value = redis.call('get', latch)
-if value and not whole(value) then
+local count = whole(value or '0')
+if not count then
 return -3
 end
-redis.call('set', request, value and 'kept' or 'set', 'px', ARGV[2])
-if value then
+redis.call('set', request, count > 0 and 'kept' or 'set', 'px', ARGV[2])
+if count > 0 then
 return 0
 end
+if ARGV[1] == '0' then
+redis.call('del', latch)
+return 1
+end
 redis.call('set', latch, ARGV[1])
+turn(round, request, ARGV[2])
 local published = redis.pcall(ARGV[4], ARGV[3], '1')
 if type(published) == 'table' then
 return 2
@@ -1097,7 +1134,7 @@ end
 return 1`,
   },
   encode: (a) => ({
-    keys: [a.latch, a.request],
+    keys: [a.latch, a.request, a.round],
     args: [String(a.count), String(a.requestMs), a.channel, a.publish],
   }),
   decode: (reply) => {

@@ -112,26 +112,32 @@ export class Subscriptions {
         const id = pattern === undefined ? idOf(name, 'channel') : idOf(pattern, 'pattern')
         this.#tell(this.#channels.get(id), payload === '1' ? 'all' : 'one', { channel: name, payload })
       },
-      onResync: () => {
-        this.#resync()
+      onResync: (names) => {
+        this.#resync(this.#of(names))
       },
-      onDown: () => {
-        this.#down()
+      onDown: (_cause, names) => {
+        this.#down(this.#of(names))
       },
     })
     return this.#port
   }
 
-  #down(): void {
-    for (const channel of this.#channels.values()) {
+  /** The channels of these names; without names all. */
+  #of(names: readonly string[] | undefined): readonly Channel[] {
+    if (names === undefined) return [...this.#channels.values()]
+    return names.flatMap((name) => this.#channels.get(idOf(name, 'shard')) ?? [])
+  }
+
+  #down(channels: readonly Channel[]): void {
+    for (const channel of channels) {
       // For listeners that come meanwhile: a channel may outlive its link.
       channel.live = Promise.resolve(false)
       this.#tell(channel, 'down')
     }
   }
 
-  #resync(): void {
-    for (const channel of this.#channels.values()) {
+  #resync(channels: readonly Channel[]): void {
+    for (const channel of channels) {
       if (channel.failedAtMs !== undefined) this.#retry(channel)
       else channel.live = Promise.resolve(true)
       this.#tell(channel, 'resync')
@@ -152,5 +158,5 @@ export class Subscriptions {
 }
 
 function idOf(name: string, kind: ChannelKind): string {
-  return kind === 'channel' ? name : `pattern ${name}`
+  return kind === 'pattern' ? `pattern ${name}` : name
 }

@@ -7,6 +7,8 @@ export interface IoredisOptions {
   readonly stringNumbers?: boolean | undefined
   readonly redisOptions?: IoredisOptions | undefined
   readonly host?: string | undefined
+  /** The address of a node of a cluster. */
+  readonly key?: string | undefined
   readonly path?: string | undefined
   readonly sentinels?: unknown
   readonly retryStrategy?: unknown
@@ -47,11 +49,17 @@ export interface IoredisClient {
   unsubscribe(channel: string): Promise<unknown>
   psubscribe(pattern: string): Promise<unknown>
   punsubscribe(pattern: string): Promise<unknown>
+  ssubscribe(channel: string): Promise<unknown>
+  sunsubscribe(channel: string): Promise<unknown>
   connect(): Promise<unknown>
   disconnect(reconnect?: boolean): void
   duplicate(options: object): IoredisClient
   duplicate(startupNodes: readonly never[], options: object): IoredisClient
+  /** Of a cluster. */
   nodes?(): readonly IoredisClient[]
+  /** Of a cluster: the addresses that have each slot, the primary's first. */
+  readonly slots?: readonly (readonly string[] | undefined)[] | undefined
+  refreshSlotsCache?(): void
   on(event: string | symbol, listener: (...args: never[]) => void): unknown
   off(event: string | symbol, listener: (...args: never[]) => void): unknown
 }

@@ -1,11 +1,20 @@
 import { OWN_LINK, type IoredisClient } from './ioredis-client.js'
+import { duplicateTo } from './ioredis-lane.js'
 import type { ChannelKind, SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
 import { Subscriber, type LinkHandlers, type SubscriberLink } from './subscriber.js'
 
-/** A subscriber over connections of our own, with the settings of the user's client. */
-export function ioredisSubscriber(client: IoredisClient, events: SubscriberEvents): SubscriberPort {
-  return new Subscriber((handlers) => new OwnLink(sourceOf(client), handlers), events)
+const LINK = { ...OWN_LINK, retryStrategy: null }
+
+/** A subscriber over connections of our own (in a cluster to any node, or to one), with the settings of the user's client. */
+export function ioredisSubscriber(
+  client: IoredisClient,
+  events: SubscriberEvents,
+  address?: string,
+): SubscriberPort {
+  const open = (): IoredisClient =>
+    address === undefined ? sourceOf(client).duplicate(LINK) : duplicateTo(client, address, LINK)
+  return new Subscriber((handlers) => new OwnLink(open(), handlers), events)
 }
 
 /** A subscriber over a client that the user keeps for messages. It is not closed. */
@@ -27,13 +36,15 @@ class OwnLink implements SubscriberLink {
   readonly #client: IoredisClient
   #lastError: unknown
 
-  constructor(source: IoredisClient, handlers: LinkHandlers) {
-    const client = source.duplicate({ ...OWN_LINK, retryStrategy: null })
+  constructor(client: IoredisClient, handlers: LinkHandlers) {
     this.#client = client
     client.on('error', (error: unknown) => {
       this.#lastError = error
     })
     client.on('message', (channel: string, payload: string) => {
+      handlers.onMessage(channel, payload)
+    })
+    client.on('smessage', (channel: string, payload: string) => {
       handlers.onMessage(channel, payload)
     })
     client.on('pmessage', (pattern: string, channel: string, payload: string) => {
@@ -134,11 +145,25 @@ class UsersLink implements SubscriberLink {
 }
 
 function subscribe(client: IoredisClient, name: string, kind: ChannelKind): Promise<unknown> {
-  return kind === 'channel' ? client.subscribe(name) : client.psubscribe(name)
+  switch (kind) {
+    case 'channel':
+      return client.subscribe(name)
+    case 'pattern':
+      return client.psubscribe(name)
+    case 'shard':
+      return client.ssubscribe(name)
+  }
 }
 
 function unsubscribe(client: IoredisClient, name: string, kind: ChannelKind): Promise<unknown> {
-  return kind === 'channel' ? client.unsubscribe(name) : client.punsubscribe(name)
+  switch (kind) {
+    case 'channel':
+      return client.unsubscribe(name)
+    case 'pattern':
+      return client.punsubscribe(name)
+    case 'shard':
+      return client.sunsubscribe(name)
+  }
 }
 
 /** Resolves when the client is connected, or closed for good. */

@@ -1,11 +1,14 @@
 import { isIP } from 'node:net'
 import { toPortError } from './errors.js'
 import { OWN_LINK, type IoredisClient, type IoredisOptions } from './ioredis-client.js'
+import { addressOf, ioredisLanes, ioredisPlaces, nodeFor } from './ioredis-lane.js'
 import { ioredisSubscriber } from './ioredis-subscriber.js'
-import type { ClientPort, Passage, RawReply, Readiness, ScriptCall } from './port.js'
-import type { SubscriberEvents, SubscriberPort } from './port.js'
+import { Lanes } from './lanes.js'
+import type { ClientPort, Demand, Passage, RawReply, Readiness, ScriptCall } from './port.js'
+import type { SubscriberEvents, SubscriberPort, WaitedReply } from './port.js'
+import { ShardedSubscriber } from './sharded-subscriber.js'
 import { ReadyWatch } from './ready-watch.js'
-import { normalise, normaliseTyped, settingIn } from './replies.js'
+import { normalise, normaliseTyped } from './replies.js'
 import { runScript, type ScriptLink } from './script-run.js'
 
 const LONGEST_PAUSE_MS = 2_000
@@ -30,6 +33,8 @@ export class IoredisPort implements ClientPort, ScriptLink {
   /** Sends keys as they are; undefined while a client with a prefix has no such connection. */
   #sender: IoredisClient | undefined
   readonly #watch: ReadyWatch
+  /** Opened with the first script that has to be waited for. */
+  #lanes: Lanes | undefined
   #reconnectedAtMs = -Infinity
   /** Commands sent since the stream was corked. */
   #gathered = 0
@@ -73,9 +78,19 @@ export class IoredisPort implements ClientPort, ScriptLink {
     return runScript(this, call, passage)
   }
 
-  async setting(name: string): Promise<string | undefined> {
+  runAndWait(call: ScriptCall, passage: Passage, demand: Demand): Promise<WaitedReply> {
+    this.#lanes ??= new Lanes(ioredisLanes(this.#user, this.now))
+    return this.#lanes.run(call, passage, demand)
+  }
+
+  placeOf(key: string): string {
+    return this.cluster ? addressOf(this.#user, key) : ''
+  }
+
+  async ask([name = '', ...args]: readonly string[], key?: string): Promise<RawReply> {
     try {
-      return settingIn(await this.#ready().call('CONFIG', 'GET', name))
+      const sender = this.#ready()
+      return normalise(await (key === undefined ? sender : nodeFor(sender, key)).call(name, ...args))
     } catch (error) {
       throw toPortError({ error, unbroken: false, cluster: this.cluster })
     }
@@ -131,11 +146,16 @@ export class IoredisPort implements ClientPort, ScriptLink {
     this.#sender?.disconnect(true)
   }
 
-  subscriber(events: SubscriberEvents): SubscriberPort {
-    return ioredisSubscriber(this.#user, events)
+  subscriber(events: SubscriberEvents, sharded: boolean): SubscriberPort {
+    const user = this.#user
+    if (!sharded) return ioredisSubscriber(user, events)
+    const open = (address: string, heard: SubscriberEvents): SubscriberPort =>
+      ioredisSubscriber(user, heard, address)
+    return new ShardedSubscriber({ ...ioredisPlaces(user), open }, events)
   }
 
   close(): Promise<void> {
+    this.#lanes?.close()
     if (this.#sender !== this.#user) this.#closeSender()
     return Promise.resolve()
   }

@@ -37,6 +37,8 @@ export interface NodeRedisClient extends Shared {
   unsubscribe(channel: string, listener: MessageListener): Promise<unknown>
   pSubscribe(pattern: string, listener: MessageListener): Promise<unknown>
   pUnsubscribe(pattern: string, listener: MessageListener): Promise<unknown>
+  sSubscribe(channel: string, listener: MessageListener): Promise<unknown>
+  sUnsubscribe(channel: string, listener: MessageListener): Promise<unknown>
   duplicate(overrides: object): NodeRedisClient
   connect(): Promise<unknown>
   destroy(): void
@@ -48,8 +50,12 @@ export type MessageListener = (payload: string, channel: string) => void
 
 /** What is used of a cluster client. */
 export interface NodeRedisCluster extends Shared {
-  readonly masters: readonly object[]
-  nodeClient(node: object): NodeRedisClient | Promise<NodeRedisClient>
+  readonly masters: readonly NodeRedisNode[]
+  readonly slots: readonly ({ readonly master: NodeRedisNode } | undefined)[]
+  readonly nodeByAddress: ReadonlyMap<string, NodeRedisNode>
+  /** Internal to the library. */
+  readonly _slots?: { rediscover?(startWith: object): Promise<unknown> } | undefined
+  nodeClient(node: NodeRedisNode): NodeRedisClient | Promise<NodeRedisClient>
   sendCommand(
     firstKey: string | undefined,
     readOnly: boolean,
@@ -58,8 +64,18 @@ export interface NodeRedisCluster extends Shared {
   ): Promise<unknown>
 }
 
+/** A node of a cluster. */
+export interface NodeRedisNode {
+  readonly address: string
+  /** Where it is connected. */
+  readonly client?:
+    { readonly isReady?: boolean | undefined; readonly options?: object | undefined } | undefined
+}
+
 /** What is used of a Sentinel client. */
 export interface NodeRedisSentinel extends Shared {
+  /** Hands over the client of the primary. Internal to the library. */
+  _execute?<T>(readOnly: boolean, task: (client: NodeRedisClient) => Promise<T>): Promise<T>
   getMasterNode(): unknown
   sendCommand(readOnly: boolean, args: readonly string[], options: SendOptions): Promise<unknown>
 }

@@ -1,13 +1,17 @@
 import { errorMonitor } from 'node:events'
-import { isCluster, isPool, isSingle } from './node-redis-client.js'
 import type { AnyNodeRedis, MessageListener, NodeRedisClient } from './node-redis-client.js'
-import { PortError, type ChannelKind, type SubscriberEvents, type SubscriberPort } from './port.js'
+import { originalOf, socketTo } from './node-redis-original.js'
+import type { ChannelKind, SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
 import { Subscriber, type LinkHandlers, type SubscriberLink } from './subscriber.js'
 
-/** A subscriber over connections of our own, with the settings of the user's client. */
-export function nodeRedisSubscriber(client: AnyNodeRedis, events: SubscriberEvents): SubscriberPort {
-  return new Subscriber((handlers) => new OwnLink(client, handlers), events)
+/** A subscriber over connections of our own (in a cluster to any node, or to one), with the settings of the user's client. */
+export function nodeRedisSubscriber(
+  client: AnyNodeRedis,
+  events: SubscriberEvents,
+  address?: string,
+): SubscriberPort {
+  return new Subscriber((handlers) => new OwnLink(client, handlers, address), events)
 }
 
 /** A subscriber over a client that the user keeps for messages. It is not closed. */
@@ -31,10 +35,10 @@ class OwnLink implements SubscriberLink {
   #lastError: unknown
   #closed = false
 
-  constructor(source: AnyNodeRedis, handlers: LinkHandlers) {
+  constructor(source: AnyNodeRedis, handlers: LinkHandlers, address: string | undefined) {
     this.#handlers = handlers
     this.#listeners = new Listeners(() => handlers)
-    this.ready = this.#open(source)
+    this.ready = this.#open(source, address)
   }
 
   async subscribe(channel: string, kind: ChannelKind): Promise<void> {
@@ -56,10 +60,10 @@ class OwnLink implements SubscriberLink {
     }
   }
 
-  async #open(source: AnyNodeRedis): Promise<void> {
-    const original = await originalOf(source)
+  async #open(source: AnyNodeRedis, address: string | undefined): Promise<void> {
+    const original = await originalOf(source, address)
     if (this.#closed) throw new Error('The subscriber link was closed')
-    const socket = { ...original.options?.socket, reconnectStrategy: false }
+    const socket = socketTo(source, original, address)
     const client = original.duplicate({ ...OVERRIDES, socket })
     this.#client = client
     client.on('error', (error: unknown) => {
@@ -91,7 +95,7 @@ class Listeners {
   }
 
   of(name: string, kind: ChannelKind): Listening {
-    return { name, kind, listener: kind === 'channel' ? this.#onMessage : this.#forPattern(name) }
+    return { name, kind, listener: kind === 'pattern' ? this.#forPattern(name) : this.#onMessage }
   }
 
   #forPattern(pattern: string): MessageListener {
@@ -165,11 +169,25 @@ class UsersLink implements SubscriberLink {
 }
 
 function subscribe(client: NodeRedisClient, { name, kind, listener }: Listening): Promise<unknown> {
-  return kind === 'channel' ? client.subscribe(name, listener) : client.pSubscribe(name, listener)
+  switch (kind) {
+    case 'channel':
+      return client.subscribe(name, listener)
+    case 'pattern':
+      return client.pSubscribe(name, listener)
+    case 'shard':
+      return client.sSubscribe(name, listener)
+  }
 }
 
 function unsubscribe(client: NodeRedisClient, { name, kind, listener }: Listening): Promise<unknown> {
-  return kind === 'channel' ? client.unsubscribe(name, listener) : client.pUnsubscribe(name, listener)
+  switch (kind) {
+    case 'channel':
+      return client.unsubscribe(name, listener)
+    case 'pattern':
+      return client.pUnsubscribe(name, listener)
+    case 'shard':
+      return client.sUnsubscribe(name, listener)
+  }
 }
 
 const DROP_EVENTS = [errorMonitor, 'reconnecting', 'end']
@@ -188,16 +206,3 @@ function whenSettled(client: NodeRedisClient): Promise<void> {
   )
   return new Promise((resolve) => watch.add(resolve))
 }
-
-/** The client whose settings are followed. In a cluster any master: every node delivers all messages. */
-async function originalOf(source: AnyNodeRedis): Promise<NodeRedisClient> {
-  if (isSingle(source)) return source
-  if (isPool(source)) return source.execute((client) => client.duplicate({}))
-  if (!isCluster(source)) throw new PortError(SENTINEL_HINT, { kind: 'refused', outcome: 'not-applied' })
-  const node = source.masters[Math.floor(Math.random() * source.masters.length)]
-  if (node === undefined) throw new Error('No node of the cluster is known yet')
-  return source.nodeClient(node)
-}
-
-const SENTINEL_HINT =
-  'A Sentinel client of node-redis has no connection to copy; give Holdfast a client for messages'

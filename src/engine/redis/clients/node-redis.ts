@@ -2,11 +2,15 @@ import { errorMonitor, setMaxListeners } from 'node:events'
 import { toPortError } from './errors.js'
 import { isCluster, isPool, isSentinel, isSingle } from './node-redis-client.js'
 import type { AnyNodeRedis, NodeRedisClient, SendOptions } from './node-redis-client.js'
+import { Lanes } from './lanes.js'
+import { addressOf, nodeRedisLanes, nodeRedisPlaces } from './node-redis-lane.js'
 import { nodeRedisSubscriber } from './node-redis-subscriber.js'
-import type { ClientPort, Passage, RawReply, Readiness, ScriptCall } from './port.js'
-import type { SubscriberEvents, SubscriberPort } from './port.js'
+import type { ClientPort, Demand, Passage, RawReply, Readiness, ScriptCall } from './port.js'
+import type { SubscriberEvents, SubscriberPort, WaitedReply } from './port.js'
+import { refreshTopology } from './node-redis-topology.js'
+import { ShardedSubscriber } from './sharded-subscriber.js'
 import { ReadyWatch } from './ready-watch.js'
-import { normalise, settingIn } from './replies.js'
+import { normalise } from './replies.js'
 import { runScript, type ScriptLink } from './script-run.js'
 
 const NO_MAPPING = { typeMapping: undefined } as const
@@ -25,6 +29,8 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
   readonly #single: NodeRedisClient | undefined
   readonly #send: Send
   readonly #watch: ReadyWatch
+  /** Opened with the first script that has to be waited for. */
+  #lanes: Lanes | undefined
 
   constructor(client: AnyNodeRedis, now: () => number) {
     this.#user = client
@@ -33,6 +39,7 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
     // Commands that are sent as they are get no prefix from the client.
     this.keyPrefix = client._keyPrefix ?? client.options?.keyPrefix ?? ''
     this.#single = isSingle(client) ? client : undefined
+    if (this.cluster) client.on('node-error', this.#onNodeError)
     this.#send = senderOf(client)
     this.#watch = new ReadyWatch(
       () => this.readiness !== 'waiting',
@@ -64,9 +71,18 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
     return runScript(this, call, passage)
   }
 
-  async setting(name: string): Promise<string | undefined> {
+  runAndWait(call: ScriptCall, passage: Passage, demand: Demand): Promise<WaitedReply> {
+    this.#lanes ??= new Lanes(nodeRedisLanes(this.#user, this.now))
+    return this.#lanes.run(call, passage, demand)
+  }
+
+  placeOf(key: string): string {
+    return addressOf(this.#user, key)
+  }
+
+  async ask(command: readonly string[], key?: string): Promise<RawReply> {
     try {
-      return settingIn(await this.#send(undefined, ['CONFIG', 'GET', name]))
+      return normalise(await this.#send(key, command))
     } catch (error) {
       throw toPortError({ error, unbroken: false, cluster: this.cluster })
     }
@@ -87,13 +103,23 @@ export class NodeRedisPort implements ClientPort, ScriptLink {
   /** The library has no call that makes an open client look its address up again. */
   onReadonly(): void {}
 
-  subscriber(events: SubscriberEvents): SubscriberPort {
-    return nodeRedisSubscriber(this.#user, events)
+  subscriber(events: SubscriberEvents, sharded: boolean): SubscriberPort {
+    const user = this.#user
+    if (!sharded) return nodeRedisSubscriber(user, events)
+    const open = (address: string, heard: SubscriberEvents): SubscriberPort =>
+      nodeRedisSubscriber(user, heard, address)
+    return new ShardedSubscriber({ ...nodeRedisPlaces(user), open }, events)
   }
 
-  /** Nothing of ours but subscribers is open, and they are closed by themselves. */
+  /** Subscribers are closed by themselves. */
   close(): Promise<void> {
+    this.#lanes?.close()
+    this.#user.off('node-error', this.#onNodeError)
     return Promise.resolve()
+  }
+
+  readonly #onNodeError = (): void => {
+    if (isCluster(this.#user)) refreshTopology(this.#user)
   }
 
   #listen(changed: () => void): () => void {

@@ -46,6 +46,31 @@ export interface Passage {
   once: boolean
 }
 
+/** Which node has what, as a client knows. */
+export interface Places {
+  /** The address of the primary that has a key's or a channel's slot; empty: not known, or there is only one. */
+  addressOf(key: string): string
+  /** An address turned out to be wrong, or does not answer. */
+  refresh(): void
+}
+
+/** How many replicas a write is waited for, and how long. */
+export interface Demand {
+  readonly acks: number
+  /** For WAIT itself. */
+  readonly timeoutMs: number
+  /** After this time without any answer the connection counts as broken. */
+  readonly limitMs: number
+}
+
+/** A script's reply, and how many replicas had confirmed it when WAIT was over. */
+export interface WaitedReply {
+  readonly reply: RawReply
+  readonly acks: number
+  /** Why nothing is known of replicas. */
+  readonly trouble?: PortError
+}
+
 /** Why a call failed, in the terms that the engine acts on. */
 export type PortErrorKind =
   /** The key holds another type (WRONGTYPE). */
@@ -96,14 +121,14 @@ export type Readiness = 'ready' | 'waiting' | 'closed' | 'subscriber'
 export interface SubscriberEvents {
   /** A message on a subscribed channel, or on one that fits a subscribed pattern. */
   onMessage(channel: string, payload: string, pattern?: string): void
-  /** The link was re-established and every channel subscribed again: messages may have been missed. */
-  onResync(): void
-  /** The link is down or a channel could not be subscribed; waiters must rely on polling until `onResync`. */
-  onDown(cause: unknown): void
+  /** The link was re-established and every channel, or these, subscribed again: messages may have been missed. */
+  onResync(channels?: readonly string[]): void
+  /** The link is down or a channel could not be subscribed; waiters, or those of these channels, must rely on polling until `onResync`. */
+  onDown(cause: unknown, channels?: readonly string[]): void
 }
 
-/** What is subscribed: one channel, or all whose names fit a glob pattern. */
-export type ChannelKind = 'channel' | 'pattern'
+/** What is subscribed: one channel, all whose names fit a glob pattern, or a channel of the slot that its name falls into. */
+export type ChannelKind = 'channel' | 'pattern' | 'shard'
 
 /** A connection of our own that only subscribes. */
 export interface SubscriberPort {
@@ -141,12 +166,22 @@ export interface ClientPort {
    */
   run(call: ScriptCall, passage: Passage): Promise<RawReply>
   /**
-   * A setting of the server by CONFIG GET, which no script may call; `undefined`: there is none of this name. Only to
-   * be called when `readiness` is `ready`. Rejects with {@link PortError} only; `refused` is usual where servers are rented.
+   * Sends the script over a connection of our own to the primary of its first key, and WAIT behind it. Scripts that come
+   * while WAIT holds the connection share the next one. Otherwise like {@link ClientPort.run}.
    */
-  setting(name: string): Promise<string | undefined>
-  /** Opens a subscriber connection with the user's client settings (lazily connected, its idle socket does not keep the process alive). */
-  subscriber(events: SubscriberEvents): SubscriberPort
+  runAndWait(call: ScriptCall, passage: Passage, demand: Demand): Promise<WaitedReply>
+  /** Which primary has a key: equal for equal ones. */
+  placeOf(key: string): string
+  /**
+   * Asks a primary what no script may ask, e.g. CONFIG GET: the one that has `key`, or any. Only to be called when
+   * `readiness` is `ready`. Rejects with {@link PortError} only; `refused` is usual where servers are rented.
+   */
+  ask(command: readonly string[], key?: string): Promise<RawReply>
+  /**
+   * Opens a subscriber connection with the user's client settings (lazily connected, its idle socket does not keep the process
+   * alive). `sharded`: for channels of kind `shard` and no others, one connection for each node of a cluster.
+   */
+  subscriber(events: SubscriberEvents, sharded: boolean): SubscriberPort
   /** Closes the connections that the port itself opened. Never the user's client. Never rejects. */
   close(): Promise<void>
 }

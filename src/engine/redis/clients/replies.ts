@@ -21,9 +21,8 @@ export function normaliseTyped(reply: unknown): RawReply {
 }
 
 /** The value in a reply to CONFIG GET; undefined: no setting of that name. */
-export function settingIn(reply: unknown): string | undefined {
-  const words = normalise(reply)
-  const value = Array.isArray(words) ? (words as readonly RawReply[])[1] : undefined
+export function settingIn(reply: RawReply): string | undefined {
+  const value = Array.isArray(reply) ? (reply as readonly RawReply[])[1] : undefined
   return typeof value === 'string' ? value : undefined
 }
 

@@ -1,6 +1,6 @@
 import type { Passage } from '../../engine.js'
 import type { Handlers, LatchOperation } from '../../operations.js'
-import { latchChannel, requestKey } from '../names.js'
+import { latchChannel, requestKey, roundKey } from '../names.js'
 import * as scripts from '../scripts.js'
 import { countReply } from './semaphore.js'
 import type { Wire } from './wire.js'
@@ -27,8 +27,15 @@ function keys(
 ): {
   readonly latch: string
   readonly request: string
+  readonly round: string
   readonly channel: string
   readonly publish: string
 } {
-  return { latch: name, request: requestKey(name, request), channel: latchChannel(name), publish }
+  return {
+    latch: name,
+    request: requestKey(name, request),
+    round: roundKey(name),
+    channel: latchChannel(name),
+    publish,
+  }
 }

@@ -1,5 +1,5 @@
 -- Removes a latch, which opens it, and tells everybody.
--- KEYS: latch, request
+-- KEYS: latch, request, round
 -- ARGV: requestMs:integer, channel:string, publish:string
 -- RETURNS 1: deleted
 -- RETURNS 2: unannounced
@@ -7,7 +7,8 @@
 -- RETURNS -2: dead
 -- RETURNS -3: foreign
 -- INCLUDE: whole
-local latch, request = KEYS[1], KEYS[2]
+-- INCLUDE: round
+local latch, request, round = KEYS[1], KEYS[2], KEYS[3]
 local note = redis.call('get', request)
 if note == 'deleted' then
   return 1
@@ -25,7 +26,9 @@ redis.call('set', request, value and 'deleted' or 'missing', 'px', ARGV[1])
 if not value then
   return 0
 end
-local published = redis.pcall(ARGV[3], ARGV[2], '1')
+turn(round, request, ARGV[1])
+-- Not 1, as Redisson tells it: its listeners would sleep on, although the latch is open.
+local published = redis.pcall(ARGV[3], ARGV[2], '0')
 if type(published) == 'table' then
   return 2
 end

@@ -181,6 +181,65 @@ describe('trouble', () => {
     expect(await elsewhere(s).getCount()).toBe(0)
   })
 
+  it.each([1, 2, 5])('one that is given up is not undone in the next round, set to %i', async (count) => {
+    const s = scene()
+    let cut = true
+    s.engine.direction = async (operation, run) => {
+      if (operation.op === 'latch.cancel') return cut ? unavailable('not-applied') : run()
+      if (operation.op !== 'latch.countDown') return run()
+      await run()
+      return unavailable('unknown')
+    }
+    await elsewhere(s).trySetCount(3)
+    const down = watched(s.latch().countDown())
+    await s.clock.advance(4_000)
+    expect(down.error).toMatchObject({ outcome: 'unknown' })
+    expect(await elsewhere(s).getCount()).toBe(2)
+    await elsewhere(s).countDown()
+    await elsewhere(s).countDown()
+    await elsewhere(s).trySetCount(count)
+    cut = false
+    await s.clock.advance(10_000)
+    expect(s.runtime.stats()).toEqual(IDLE)
+    expect(await elsewhere(s).getCount()).toBe(count)
+  })
+
+  it('all that are given up in one round are undone', async () => {
+    const s = scene()
+    s.engine.direction = async (operation, run) => {
+      if (operation.op !== 'latch.countDown') return run()
+      await run()
+      return unavailable('unknown')
+    }
+    await elsewhere(s).trySetCount(9)
+    const downs = Array.from({ length: 5 }, () => watched(s.latch().countDown()))
+    await s.clock.advance(10_000)
+    for (const { error } of downs) expect(error).toMatchObject({ outcome: 'unknown' })
+    expect(await elsewhere(s).getCount()).toBe(9)
+  })
+
+  it('a count whose setting is given up stays, and so does a removal: both can be repeated', async () => {
+    const s = scene()
+    let lost = true
+    s.engine.direction = async (operation, run) => {
+      const reply = await run()
+      const ours = operation.op === 'latch.set' || operation.op === 'latch.delete'
+      return ours && lost ? unavailable('unknown') : reply
+    }
+    const made = watched(s.latch().trySetCount(3))
+    await s.clock.advance(10_000)
+    expect(made.error).toMatchObject({ outcome: 'unknown' })
+    expect(await s.latch().getCount()).toBe(3)
+    const removed = watched(s.latch().delete())
+    await s.clock.advance(10_000)
+    expect(removed.error).toMatchObject({ outcome: 'unknown' })
+    expect(await s.latch().getCount()).toBe(0)
+    expect(s.runtime.stats()).toEqual(IDLE)
+    lost = false
+    expect(await s.latch().delete()).toBe(false)
+    expect([await s.latch().trySetCount(4), await s.latch().trySetCount(4)]).toEqual([true, false])
+  })
+
   it('closing ends the waiting', async () => {
     const s = scene()
     await elsewhere(s).trySetCount(1)

@@ -17,14 +17,14 @@ type Cause = WakeupEvent['cause']
 type End = 'open' | 'over' | Error
 
 /** One caller before the gate. */
-export class GateWait extends Wait<ResolvedWaitOptions> {
+export class LatchWait extends Wait<ResolvedWaitOptions> {
   /** What the last look saw that was begun after this call. */
   count: number | undefined = undefined
   settle: ((end: End) => void) | undefined = undefined
 }
 
 /** What a gate works with. */
-export interface GateSetting {
+export interface LatchGateSetting {
   readonly subject: Subject
   readonly topic: Topic
   readonly read: Send<CountReply>
@@ -36,13 +36,13 @@ export interface GateSetting {
  * The callers of one process that wait for one latch: they share a subscription and every look. Each message,
  * whatever it says, and some time without one lead to a look; at zero all go through that it was made for.
  */
-export class Gate {
+export class LatchGate {
   /** What the last look failed with. */
   trouble: EngineError | undefined = undefined
   readonly #runtime: Runtime
-  readonly #setting: GateSetting
+  readonly #setting: LatchGateSetting
   readonly #polls = new PollPlan()
-  readonly #waiting = new Set<GateWait>()
+  readonly #waiting = new Set<LatchWait>()
   #due: Cause | 'new' | undefined
   #look: Interrupt | undefined
   #troubleSinceMs: number | undefined
@@ -51,13 +51,13 @@ export class Gate {
   #subscription: Subscription | undefined
   #timer: Timer | undefined
 
-  constructor(runtime: Runtime, setting: GateSetting) {
+  constructor(runtime: Runtime, setting: LatchGateSetting) {
     this.#runtime = runtime
     this.#setting = setting
   }
 
   /** Waits. */
-  async pass(waiter: GateWait): Promise<'open' | 'over'> {
+  async pass(waiter: LatchWait): Promise<'open' | 'over'> {
     const { clock, commands } = this.#runtime
     const end = await new Promise<End>((resolve) => {
       const untilMs = Math.max(waiter.deadlineMs, waiter.attemptDeadline(commands.timeoutMs))
@@ -79,7 +79,7 @@ export class Gate {
     return end
   }
 
-  #end(waiter: GateWait, end: End): void {
+  #end(waiter: LatchWait, end: End): void {
     if (!this.#waiting.delete(waiter)) return
     waiter.settle?.(end)
     if (this.#waiting.size > 0) return
@@ -137,7 +137,7 @@ export class Gate {
   }
 
   /** Only those that the look was made for may go by it: a later caller may know of a later count. */
-  #answered(reply: CountReply, asked: readonly GateWait[]): void {
+  #answered(reply: CountReply, asked: readonly LatchWait[]): void {
     this.trouble = undefined
     this.#troubleSinceMs = undefined
     this.#troublePauseMs = TROUBLE_MS
@@ -152,7 +152,7 @@ export class Gate {
     this.#dispatch()
   }
 
-  #shut(waiter: GateWait, count: number): void {
+  #shut(waiter: LatchWait, count: number): void {
     waiter.count = count
     if (waiter.overdue) this.#end(waiter, 'over')
     else publishWait(waiter)
@@ -160,7 +160,7 @@ export class Gate {
 
   #failed(
     error: EngineError,
-    { asked, sinceMs }: { readonly asked: readonly GateWait[]; readonly sinceMs: number },
+    { asked, sinceMs }: { readonly asked: readonly LatchWait[]; readonly sinceMs: number },
   ): void {
     const { clock, settings } = this.#runtime
     const nowMs = clock.now()
@@ -203,7 +203,7 @@ export function lookFailed(subject: Subject, { message, kind, cause }: EngineErr
   return failure(subject, new EngineError(message, { kind, outcome: 'not-applied', cause }), false)
 }
 
-function publishWait(waiter: GateWait): void {
+function publishWait(waiter: LatchWait): void {
   if (waiter.announced || !events.wait.hasSubscribers) return
   waiter.announced = true
   events.wait.publish({ lock: waiter.title, holder: undefined, holderTtl: undefined })
