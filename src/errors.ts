@@ -94,7 +94,7 @@ export class LeaseLostError extends HoldfastError {
 
   /** Made by Holdfast only. */
   constructor(lock: string, reason: LossReason, value?: unknown) {
-    super(`The lease of lock '${lock}' is lost: ${LOSS_TEXT[reason]}`, lock)
+    super(`The lease of '${lock}' is lost: ${LOSS_TEXT[reason]}`, lock)
     this.reason = reason
     this.value = value
   }
@@ -113,7 +113,7 @@ export class NotHeldError extends HoldfastError {
   readonly code = 'HOLDFAST_NOT_HELD'
 
   /** Made by Holdfast only. */
-  constructor(lock: string, what = `The lease of lock '${lock}' was released`) {
+  constructor(lock: string, what = `The lease of '${lock}' was released`) {
     super(what, lock)
   }
 }

@@ -11,7 +11,7 @@ import { acrossSides, downgrade, READING, SIDES, waitToRead } from './read-write
 import type { Runtime } from './runtime.js'
 import type { ScopeNode } from './scope.js'
 import { kindOf, sameLock, type Target } from './target.js'
-import { attemptOnce, EXCLUSIVE, SHARED, waitInLine, waitTogether } from './wait.js'
+import { attemptOnce, EXCLUSIVE, waitInLine } from './wait.js'
 import { watchSelfWait } from './self-wait.js'
 
 /** What a call has of the one that it is a part of. */
@@ -31,6 +31,8 @@ export interface Request {
   readonly backoff?: BackoffPolicy | undefined
   /** The owner of the first attempt, where that says how much is taken. */
   readonly owner?: string | undefined
+  /** How callers wait for each other, where several can hold the object; also tries once. */
+  readonly compete?: ((runtime: Runtime, call: Call) => Promise<HeldLease | Busy>) | undefined
   /** It is a part of another call. */
   readonly part?: Part | undefined
   /** The path of the calling code before this call. */
@@ -125,13 +127,14 @@ async function reenter(runtime: Runtime, call: Call, request: Request): Promise<
   return compete(runtime, call, request)
 }
 
-function compete(runtime: Runtime, call: Call, { from }: Request): Promise<HeldLease | Busy> {
+function compete(runtime: Runtime, call: Call, request: Request): Promise<HeldLease | Busy> {
+  if (request.compete !== undefined) return request.compete(runtime, call)
+  const { from } = request
   const attempting = SIDES[call.target.family] ?? EXCLUSIVE
   // Whoever reads already must not be held back for a writer that waits for that read.
   if (attempting === READING && from !== undefined)
     call.letIn = runtime.scope.bareHolder(call.target, from, ({ family }) => family === 'read') !== undefined
   if (call.options.waitTimeMs === 0) return attemptOnce(runtime, call, attempting)
-  if (kindOf(call.target).shared !== undefined) return waitTogether(runtime, call, SHARED)
   const stopWatching = from === undefined ? undefined : watchSelfWait(runtime, call, from)
   const waiting = attempting === READING ? waitToRead(runtime, call) : waitInLine(runtime, call, attempting)
   return stopWatching === undefined ? waiting : waiting.finally(stopWatching)
@@ -149,12 +152,12 @@ function settle(call: Call, result: HeldLease | Busy): HeldLease | Busy {
     throw failure(call, call.reason)
   }
   if (call.whole === undefined && events.granted.hasSubscribers) {
-    const { owner, members } = result.tenure
+    const { owner, tenure } = result
     events.granted.publish({
       lock: call.target.title,
       owner,
       waited: call.waitedMs,
-      holdCount: members.length,
+      holdCount: tenure.members.length,
     })
   }
   return result.handOver(call.options.minHoldMs)

@@ -1,7 +1,7 @@
 import { EngineError, newPassage, type Passage } from '../engine/engine.js'
 import type { ReplyOf } from '../engine/operations.js'
 import { NotInitialisedError } from '../errors.js'
-import { Busy, type Call, type Rhythm } from './call.js'
+import { Busy, type Call } from './call.js'
 import { maybeApplied, unavailable } from './commands.js'
 import { makeLease } from './fenced-lease.js'
 import type { HeldLease } from './lease.js'
@@ -58,7 +58,10 @@ function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Bus
   call.shortfall = undefined
   switch (reply.outcome) {
     case 'granted': {
-      if ('left' in reply) call.room = reply
+      if ('left' in reply) {
+        const { left, ttlMs: nextMs } = reply
+        call.room = { free: left, total: undefined, nextMs: left > 0 ? undefined : nextMs }
+      }
       // Attempts that were surely answered leave no copy behind; any other may.
       const once = passage.once && !call.unsure
       return granted(runtime, call, {
@@ -72,9 +75,9 @@ function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Bus
     case 'busy':
       // Another copy of the attempt may still be on its way over an old link.
       if (!passage.once) call.unsure = true
-      return 'holder' in reply
-        ? new Busy(reply.holder === '' ? undefined : reply)
-        : new Busy(undefined, untilExpiry(reply.ttlMs))
+      if ('holder' in reply) return new Busy(reply.holder === '' ? undefined : reply)
+      call.room = { free: reply.available, total: reply.total, nextMs: reply.ttlMs }
+      return new Busy(undefined)
     case 'queued':
       if (!passage.once) call.unsure = true
       call.queued = true
@@ -90,11 +93,6 @@ function answered(runtime: Runtime, call: Call, answer: Answer): HeldLease | Bus
       renewOwner(runtime, call)
       return 'void'
   }
-}
-
-/** Until a permit expires, unless one is released before. */
-function untilExpiry(ttlMs: number): Rhythm {
-  return { untilMs: ttlMs, floorMs: 5, capMs: 5_000 }
 }
 
 /** The fencing token of a grant; 0: it has none. */
@@ -161,5 +159,10 @@ export function failure(call: Call, error: unknown): unknown {
   const outcome = call.unsure ? 'unknown' : error.outcome
   // The end of the waiting may have cut the last attempt short, before its replicas could answer.
   const shortfall = kind === 'unavailable' ? (error.shortfall ?? call.shortfall) : error.shortfall
-  return unavailable(new EngineError(message, { kind, outcome, cause, shortfall }), call.target.title)
+  const { target } = call
+  return unavailable(
+    new EngineError(message, { kind, outcome, cause, shortfall }),
+    target.title,
+    kindOf(target).noun,
+  )
 }

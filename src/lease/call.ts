@@ -103,6 +103,16 @@ export class Wait<O extends WaitTerms = WaitTerms> extends Interrupt {
   }
 }
 
+/** The permits of an object that several can hold, as an answer told of them. */
+export interface Room {
+  /** How many are free. */
+  readonly free: number
+  /** How many there are in all; undefined: that was not told. */
+  readonly total: number | undefined
+  /** When the next one expires, `Infinity`: none does; undefined: that was not told. */
+  readonly nextMs: number | undefined
+}
+
 /** One call of `acquire` or one of its kin, until it has a lease or not. */
 export class Call extends Wait<ResolvedAcquireOptions> {
   readonly target: Target
@@ -116,8 +126,10 @@ export class Call extends Wait<ResolvedAcquireOptions> {
   shortfall: Shortfall | undefined = undefined
   /** What the last answered attempt saw. */
   seen: Busy['seen'] = undefined
-  /** What the grant left to others, where several can hold the object, and when more is due. */
-  room: { readonly left: number; readonly ttlMs: number } | undefined = undefined
+  /** How many permits it wants, where there are some. */
+  permits = 1
+  /** What the last answer told of them. */
+  room: Room | undefined = undefined
   /** The owner that writes and lets this reader in beside itself; empty: none. */
   writer = ''
   /** Somebody of this process was let in, and lets this call in with it. */

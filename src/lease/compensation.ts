@@ -3,7 +3,7 @@ import { diagnose } from '../diagnostics.js'
 import { newPassage } from '../engine/engine.js'
 import type { Operation } from '../engine/operations.js'
 import { nextPause, type Commands } from './commands.js'
-import { kindOf, type ReleaseOperation, type Target } from './target.js'
+import { kindOf, shownOwner, type ReleaseOperation, type Target } from './target.js'
 import type { Tenure } from './tenure.js'
 
 /** How long an ended owner's late acquires are refused. What is later than that costs at most one lease. */
@@ -33,7 +33,11 @@ export class Compensations {
 
   /** Undoes an acquire of unknown outcome. */
   acquire(target: Target, owner: string, leaseMs: number): void {
-    diagnose(target.title, 'compensating', `The acquire of ${owner} has an unknown outcome and is undone`)
+    diagnose(
+      target.title,
+      'compensating',
+      `The acquire of ${shownOwner(target, owner)} has an unknown outcome and is undone`,
+    )
     const operation = kindOf(target).release(target, owner, { keepMs: 0, entombMs: ENTOMB_MS })
     this.#start(() => operation, leaseMs + ENTOMB_MS)
   }
@@ -45,8 +49,11 @@ export class Compensations {
 
   /** Goes on with a release that got no answer, until the key must have expired by itself. */
   release(tenure: Tenure, entombMs: number): void {
-    const { target, owner } = tenure
-    diagnose(target.title, 'compensating', `The release of ${owner} got no answer and is repeated`)
+    diagnose(
+      tenure.target.title,
+      'compensating',
+      `The release of ${tenure.shown} got no answer and is repeated`,
+    )
     const restMs = Math.max(tenure.deadlineMs - this.#clock.now(), 0)
     this.#start(() => endOperation(tenure, entombMs), restMs + ENTOMB_MS)
   }

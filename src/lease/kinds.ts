@@ -1,4 +1,4 @@
-import { permitsInstead } from './permit-ids.js'
+import { permitsInstead, shownPermits } from './permit-ids.js'
 import type { Family, Kind } from './target.js'
 
 /** Of an owner without a place nothing has to be taken back. */
@@ -70,7 +70,8 @@ const permits: Kind = {
   keyspace: 'permits',
   what: 'a number of permits, with leases beside it',
   polls: false,
-  shared: { newOwner: permitsInstead },
+  noun: 'Semaphore',
+  shared: { newOwner: permitsInstead, shown: shownPermits },
   topic: ({ name }) => ({ family: 'semaphore', name }),
   acquire: ({ name, total }, owner, { leaseMs }) => ({ op: 'permits.acquire', name, owner, total, leaseMs }),
   leave: () => undefined,

@@ -92,7 +92,7 @@ export class HeldLease implements Lease, TenureMember {
   }
 
   get owner(): string {
-    return this.tenure.owner
+    return this.tenure.shown
   }
 
   /** The lease is handed over to its caller, and lasts so long at least: what is given back before is free at once. */
@@ -275,7 +275,8 @@ export class HeldLease implements Lease, TenureMember {
         return
       } catch (error) {
         this.assertLive()
-        if (!worthRetrying(error) || clock.now() + pauseMs >= deadlineMs) throw unavailable(error, this.lock)
+        if (!worthRetrying(error) || clock.now() + pauseMs >= deadlineMs)
+          throw unavailable(error, this.lock, kindOf(target).noun)
       }
       await commands.pause(pauseMs, true)
     }
@@ -323,7 +324,7 @@ export function extendTime(ms: number): number {
 /** Tells of a lost lease that nobody looked at. */
 export function warnOfLoss(lock: string, reason: LossReason): void {
   process.emitWarning(
-    `The lease of lock '${lock}' was lost (${reason}) and nobody looked at its signal, held or assertHeld()`,
+    `The lease of '${lock}' was lost (${reason}) and nobody looked at its signal, held or assertHeld()`,
     { type: 'HoldfastWarning', code: 'HOLDFAST_LEASE_LOST' },
   )
 }

@@ -12,3 +12,9 @@ export function newPermits(count: number): string {
 export function permitsInstead(owner: string): string {
   return newPermits(owner.split(',').length)
 }
+
+/** An owner for messages: its first id, and how many more there are. */
+export function shownPermits(owner: string): string {
+  const [first = '', ...more] = owner.split(',')
+  return more.length === 0 ? first : `${first}+${String(more.length)}`
+}

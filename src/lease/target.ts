@@ -90,10 +90,14 @@ export interface Kind {
   readonly polls: boolean
   /** Each grant carries a token. */
   readonly tokens?: true
+  /** What the object is called in messages. @defaultValue `'Lock'` */
+  readonly noun?: 'Semaphore'
   /** Several hold the object at once, each with an owner of its own kind; nobody re-enters, or waits for oneself. */
   readonly shared?: {
     /** A new owner in place of one that was ended. */
     newOwner(old: string): string
+    /** The owner for messages and events: it may be of a thousand ids. */
+    shown(owner: string): string
   }
   /** Its holders let each other in, and the renewal of another may cut the time for which the server knows them. */
   readonly reading?: true
@@ -114,6 +118,11 @@ export interface Kind {
 /** How this object is asked for. */
 export function kindOf(target: Target): Kind {
   return KINDS[target.family]
+}
+
+/** An owner of this object, as messages and events show it. */
+export function shownOwner(target: Target, owner: string): string {
+  return kindOf(target).shared?.shown(owner) ?? owner
 }
 
 /** Whether two targets are one lock: the same mapped name, whatever the class. */

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import { events, type LostEvent } from '../diagnostics.js'
 import type { LossReason } from '../errors.js'
 import type { Scheduled } from './schedule.js'
-import type { Target } from './target.js'
+import { shownOwner, type Target } from './target.js'
 
 /** A lease, as its tenure sees it. */
 export interface TenureMember {
@@ -69,6 +69,8 @@ export class Tenure implements Scheduled {
   readonly #trustMs: number
   /** When the lease is over as far as the server was told; the deadline may be earlier. */
   #endMs = 0
+  /** When the lease was cut short, or became suspect: what was sent before says nothing about it any more. */
+  #cutAtMs = -Infinity
   #wallOffsetMs = 0
   #toleranceMs = 0
   #tail: Promise<unknown> | undefined = undefined
@@ -86,6 +88,11 @@ export class Tenure implements Scheduled {
     this.#raise(grant.confirmation)
   }
 
+  /** The owner, as messages and events show it. */
+  get shown(): string {
+    return shownOwner(this.target, this.owner)
+  }
+
   /** The drift allowance of a TTL: client-go's rule, the holder gives up before others may take over. */
   allowance(ttlMs: number): number {
     return driftAllowance(ttlMs, this.#drift)
@@ -94,7 +101,17 @@ export class Tenure implements Scheduled {
   /** The server has the owner with at least this TTL. To hear that past the deadline is too late. */
   confirm(confirmation: Confirmation): void {
     if (this.#clock.now() >= this.deadlineMs) this.lose('expired')
-    else this.#raise(confirmation)
+    else if (confirmation.sentAtMs > this.#cutAtMs) this.#raise(confirmation)
+  }
+
+  /** The server is about to be told that the lease ends in `ttlMs`: if that is sooner than before, it counts from now on. */
+  cut(ttlMs: number): void {
+    const nowMs = this.#clock.now()
+    const endMs = nowMs + ttlMs - this.allowance(ttlMs)
+    if (endMs >= this.#endMs) return
+    this.#cutAtMs = nowMs
+    this.#endMs = endMs
+    this.deadlineMs = Math.min(this.deadlineMs, endMs)
   }
 
   #raise({ sentAtMs, wallOffsetMs, ttlMs }: Confirmation): void {
@@ -124,6 +141,12 @@ export class Tenure implements Scheduled {
   /** The machine slept: nothing is sure until the server confirms. */
   doubt(): void {
     this.#wallOffsetMs = -Infinity
+  }
+
+  /** Something is about to be done that may end the owner: only what is asked from now on tells whether it has. */
+  suspect(): void {
+    this.#cutAtMs = this.#clock.now()
+    this.doubt()
   }
 
   /** Adds a lease. */
@@ -173,7 +196,7 @@ export class Tenure implements Scheduled {
     this.state = 'lost'
     this.lossReason = reason
     this.#end()
-    const { target, owner } = this
+    const { target, shown: owner } = this
     if (events.lost.hasSubscribers)
       events.lost.publish({ lock: target.title, owner, reason } satisfies LostEvent)
     for (const member of [...this.members]) member.onLost(reason)

@@ -28,21 +28,11 @@ export const EXCLUSIVE: Attempting<HeldLease> = {
   },
 }
 
-/** Attempts of objects with room for several. */
-export const SHARED: Attempting<HeldLease> = {
-  attempt,
-  contest: (runtime, call) => EXCLUSIVE.contest(runtime, call),
-  granted: (_runtime, { room }, contest) => {
-    // What was heard during the attempt may be about more than it took.
-    contest.granted(room?.ttlMs ?? 0, contest.due || (room?.left ?? 0) > 0)
-  },
-}
-
 /** One attempt, without queueing; a grant without validity left does not count as one. */
 export async function attemptOnce<G extends object>(
   runtime: Runtime,
   call: Call,
-  attempting: Attempting<G>,
+  attempting: Pick<Attempting<G>, 'attempt'>,
 ): Promise<G | Busy> {
   for (let pauseMs = RETRY_MS; ; pauseMs = nextPause(pauseMs)) {
     let result: G | Busy | 'void'

@@ -229,7 +229,7 @@ export class Watchdog {
     tenure.renewAtMs = tenure.renewable ? confirmation.sentAtMs + this.#periodMs : Infinity
     this.#place(tenure)
     if (events.renewed.hasSubscribers) {
-      const event: RenewOkEvent = { lock: title, owner: tenure.owner, slack: slackMs }
+      const event: RenewOkEvent = { lock: title, owner: tenure.shown, slack: slackMs }
       events.renewed.publish(event)
     }
     if (tenure.watched > 0 && slackMs < this.timeoutMs / 2)
@@ -243,7 +243,7 @@ export class Watchdog {
     const nowMs = this.#clock.now()
     const event: RenewFailedEvent = {
       lock: tenure.target.title,
-      owner: tenure.owner,
+      owner: tenure.shown,
       slack: tenure.deadlineMs - nowMs,
       error,
     }

@@ -3,10 +3,10 @@ import { EngineError, newPassage, type Passage } from '../engine/engine.js'
 import type { SemaphoreAcquireReply } from '../engine/operations.js'
 import { ClosedError, NotInitialisedError } from '../errors.js'
 import { Wait } from '../lease/call.js'
-import { maybeApplied, worthRetrying } from '../lease/commands.js'
+import { maybeApplied } from '../lease/commands.js'
 import type { Runtime } from '../lease/runtime.js'
 import type { ResolvedWaitOptions } from '../options.js'
-import { PermitLine } from './permit-line.js'
+import { permitLine, standInLine, type Tried } from './permit-standing.js'
 import { failure, REQUEST_MS, RESEND_MS, trouble, undo, wrongType, type Subject } from './request.js'
 import { HeldPermits, returning } from './held-permits.js'
 
@@ -79,36 +79,23 @@ async function tryOnce(runtime: Runtime, call: PermitCall): Promise<HeldPermits 
 }
 
 async function waitInLine(runtime: Runtime, call: PermitCall): Promise<HeldPermits | TooFew> {
-  const line = lineOf(runtime, call.subject)
-  let mine = line.join(call)
-  try {
-    for (; ; mine = false) {
-      if (!mine) {
-        publishWait(call)
-        mine = await line.turn(call)
-      }
-      if (!mine) return ended(call, line)
-      const sinceMs = runtime.clock.now()
-      try {
-        const { left } = await attempt(runtime, call)
-        line.answered(call, left ?? call.available ?? 0)
-        if (left !== undefined) return granted(runtime, call)
-      } catch (error) {
-        noteTrouble(runtime, { call, line, sinceMs }, error)
-      }
-      if (call.overdue) return ended(call, line)
-    }
-  } finally {
-    line.leave(call)
-  }
+  const grant = await standInLine<HeldPermits>({
+    runtime,
+    line: permitLine(runtime, 'semaphore', call.subject),
+    call,
+    attempt: () => tried(runtime, call),
+    waits: () => {
+      publishWait(call)
+    },
+    failed: (error) => failed(call, error),
+  })
+  return grant ?? new TooFew(call.available)
 }
 
-function lineOf(runtime: Runtime, { name, title }: Subject): PermitLine {
-  return runtime.gathering(`semaphore ${name}`, (onEmpty) => {
-    const { commands, clock } = runtime
-    const topic = { family: 'semaphore', name } as const
-    return new PermitLine({ title, topic, engine: commands.engine, clock, onEmpty })
-  })
+async function tried(runtime: Runtime, call: PermitCall): Promise<Tried<HeldPermits>> {
+  const { left } = await attempt(runtime, call)
+  const grant = left === undefined ? undefined : granted(runtime, call)
+  return { grant, free: left ?? call.available ?? 0, nextMs: Infinity }
 }
 
 /** Sends the acquire once. Without `left`: there were too few. */
@@ -169,34 +156,6 @@ function abandonRequest(runtime: Runtime, { subject, request }: PermitCall): voi
 
 function granted(runtime: Runtime, { subject, request, permits }: PermitCall): HeldPermits {
   return new HeldPermits(runtime, { subject, request, permits })
-}
-
-interface Attempted {
-  readonly call: PermitCall
-  readonly line: PermitLine
-  readonly sinceMs: number
-}
-
-/** Notes that an attempt was not served. @throws if another one is of no use, or the time for trying is over */
-function noteTrouble(runtime: Runtime, { call, line, sinceMs }: Attempted, error: unknown): void {
-  if (call.fired || !worthRetrying(error)) throw failed(call, error)
-  if (cutShort(runtime, { call, line, sinceMs })) return
-  line.troubled(call, error, sinceMs)
-  const { unavailableAfter } = runtime.settings
-  line.dismissHopeless(unavailableAfter)
-  if (line.hopeless(call, unavailableAfter)) throw failed(call, error)
-}
-
-/** The end of `waitTime` cut an attempt short before it could mean anything: what was seen before counts. */
-function cutShort({ clock, commands }: Runtime, { call, line, sinceMs }: Attempted): boolean {
-  return line.served && call.overdue && clock.now() - sinceMs < Math.min(500, commands.timeoutMs)
-}
-
-/** The end of the waiting: the last cause decides. */
-function ended(call: PermitCall, line: PermitLine): TooFew {
-  if (call.fired) throw failed(call, call.reason)
-  if (line.trouble !== undefined) throw failed(call, line.trouble)
-  return new TooFew(call.available)
 }
 
 function failed(call: PermitCall, error: unknown): unknown {

@@ -67,7 +67,8 @@ export function permitIds(value: unknown): readonly string[] {
     throw new RangeError(
       `The ids of permits must not be more than ${String(MOST_PERMITS)}, but are ${String(value.length)}`,
     )
-  const ids = value.map(permitId)
+  // Not `map`, which leaves out the holes of a sparse list.
+  const ids = Array.from(value as readonly unknown[], permitId)
   const twice = ids.find((id, i) => ids.indexOf(id) !== i)
   if (twice !== undefined) throw new RangeError(`The ids of permits must differ, but ${twice} is there twice`)
   return ids

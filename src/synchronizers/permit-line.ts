@@ -4,6 +4,7 @@ import type { Engine, Hint, Subscription, Topic } from '../engine/engine.js'
 import type { Wait } from '../lease/call.js'
 import { nextPause } from '../lease/commands.js'
 import type { ResolvedWaitOptions } from '../options.js'
+import { ExpiryPlan } from './expiry-plan.js'
 import { passingAfter, type Passing } from './passing.js'
 import { PollPlan } from './poll-plan.js'
 
@@ -16,6 +17,13 @@ type Cause = WakeupEvent['cause']
 /** One caller in the line. */
 export interface Waiter extends Wait<ResolvedWaitOptions> {
   readonly permits: number
+}
+
+/** How many permits are free, by an answer of the engine. */
+export interface Free {
+  readonly free: number
+  /** How long it is until the next one expires, `Infinity`: none does; undefined: that was not told. */
+  readonly nextMs: number | undefined
 }
 
 /** What a line works with. */
@@ -48,6 +56,7 @@ export class PermitLine {
   readonly #setting: LineSetting
   readonly #clock: Clock
   readonly #polls = new PollPlan()
+  readonly #expiry = new ExpiryPlan()
   /** Everybody, in the order of their coming. */
   readonly #callers = new Set<Waiter>()
   readonly #asleep = new Map<Waiter, (mine: boolean) => void>()
@@ -124,16 +133,25 @@ export class PermitLine {
   }
 
   /** The engine answered; so many permits were free then. */
-  answered(waiter: Waiter, free: number): void {
+  answered(waiter: Waiter, { free, nextMs }: Free): void {
     this.#stop(waiter)
-    this.served = true
-    this.trouble = undefined
-    this.troubleSinceMs = undefined
+    this.#servedNow()
     this.#quietUntilMs = 0
     this.#troublePauseMs = TROUBLE_MS
     this.#polls.restart()
     // Those who still try were not served yet when this was counted.
     this.#free = free - this.#wanted
+    if (nextMs !== undefined) this.#expiry.told(this.#clock.now(), nextMs)
+    // Whoever does not fit into what is left has to learn when more is due.
+    else if (this.#free > 0 && this.#asleep.size > 0) this.#due ??= 'left'
+  }
+
+  /** A grant was over before it arrived: at once, the next one would be too. */
+  tooLate(waiter: Waiter): void {
+    this.#stop(waiter)
+    this.#servedNow()
+    this.#due ??= 'left'
+    this.#pauseAll()
   }
 
   /** The engine did not serve an attempt that was begun at `sinceMs`. */
@@ -142,10 +160,7 @@ export class PermitLine {
     this.trouble = error
     this.troubleSinceMs ??= sinceMs
     this.#due ??= 'left'
-    const nowMs = this.#clock.now()
-    if (nowMs < this.#quietUntilMs) return
-    this.#quietUntilMs = nowMs + this.#troublePauseMs * (0.75 + Math.random() / 2)
-    this.#troublePauseMs = nextPause(this.#troublePauseMs)
+    this.#pauseAll()
   }
 
   /** Whether a call without a time limit has found no engine for so long. */
@@ -157,6 +172,20 @@ export class PermitLine {
   /** Ends the waiting of calls that are hopeless: each look would cost them one more time-out. */
   dismissHopeless(afterMs: number): void {
     for (const [waiter, settle] of [...this.#asleep]) if (this.hopeless(waiter, afterMs)) settle(false)
+  }
+
+  #servedNow(): void {
+    this.served = true
+    this.trouble = undefined
+    this.troubleSinceMs = undefined
+  }
+
+  /** Nobody tries for a time, a longer one each time. */
+  #pauseAll(): void {
+    const nowMs = this.#clock.now()
+    if (nowMs < this.#quietUntilMs) return
+    this.#quietUntilMs = nowMs + this.#troublePauseMs * (0.75 + Math.random() / 2)
+    this.#troublePauseMs = nextPause(this.#troublePauseMs)
   }
 
   #start(waiter: Waiter): void {
@@ -181,10 +210,16 @@ export class PermitLine {
   #dispatch(): void {
     const nowMs = this.#clock.now()
     if (this.#asleep.size > 0 && nowMs >= this.#quietUntilMs) {
-      if (this.#due !== undefined) this.#look(this.#due)
+      if (this.#due !== undefined && !this.#headTries()) this.#look(this.#due)
       this.#letIn(nowMs)
     }
     this.#plan(nowMs)
+  }
+
+  /** The first of all has no answer yet. A look of those behind it could be granted what its attempt came too early for. */
+  #headTries(): boolean {
+    const [head] = this.#callers
+    return head !== undefined && this.#trying.has(head)
   }
 
   /** Lets the first one look how many permits are free. */
@@ -232,7 +267,7 @@ export class PermitLine {
     const delayMs = quietMs > 0 ? quietMs : this.#restMs(first, nowMs)
     this.#timer = this.#clock.setTimer(
       () => {
-        if (quietMs <= 0 && this.#polls.restMs(this.#clock.now()) <= 0) this.#due ??= 'poll'
+        if (quietMs <= 0) this.#due ??= this.#lookDue()
         this.#dispatch()
       },
       delayMs,
@@ -240,10 +275,17 @@ export class PermitLine {
     )
   }
 
+  #lookDue(): Cause | undefined {
+    const nowMs = this.#clock.now()
+    if (this.#expiry.due(nowMs)) return 'expiry'
+    return this.#polls.restMs(nowMs) <= 0 ? 'poll' : undefined
+  }
+
   #restMs(first: Waiter, nowMs: number): number {
     const pollMs = this.#polls.plan(nowMs, this.#asleep.keys())
+    const lookMs = Math.min(pollMs, this.#expiry.restMs(nowMs))
     const { open, restMs } = this.#passing(first, nowMs)
-    return open ? pollMs : Math.min(pollMs, restMs)
+    return open ? lookMs : Math.min(lookMs, restMs)
   }
 
   #listen(): void {

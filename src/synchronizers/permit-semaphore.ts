@@ -1,24 +1,29 @@
-import { randomUUID } from 'node:crypto'
 import { diagnose } from '../diagnostics.js'
-import { newPassage, type Passage } from '../engine/engine.js'
-import type { Operation, PermitsSetReply, ReplyOf } from '../engine/operations.js'
-import { ClosedError, NotHeldError, WaitTimeoutError } from '../errors.js'
+import type { Passage } from '../engine/engine.js'
+import type { Operation, PermitsCountReply, ReplyOf } from '../engine/operations.js'
+import { NotHeldError, WaitTimeoutError } from '../errors.js'
 import { acquire } from '../lease/acquire.js'
-import { Busy } from '../lease/call.js'
-import type { HeldLease } from '../lease/lease.js'
-import { wrongType } from '../lease/look.js'
+import { Busy, type Call } from '../lease/call.js'
+import { extendTime, type HeldLease } from '../lease/lease.js'
 import { newPermits } from '../lease/permit-ids.js'
 import { HeldPermitLease, type PermitLease } from '../lease/permit-lease.js'
 import type { Runtime } from '../lease/runtime.js'
-import type { Target } from '../lease/target.js'
+import { kindOf, type Target } from '../lease/target.js'
 import { runUnder, type TryUsingResult, type UnderLease } from '../locks/holder-lock.js'
-import { duration, wholeNumber } from '../option-checks.js'
+import { wholeNumber } from '../option-checks.js'
 import { resolveAcquireOptions, type AcquireOptions } from '../options.js'
+import { returning } from './held-permits.js'
 import { permitId, permitIds, wantedOf, workOf, type Wanted } from './permit-arguments.js'
+import { PermitHolders } from './permit-holders.js'
+import { takePermits } from './permit-wait.js'
+import { ask, change, type Subject } from './request.js'
 
 /** How a permit semaphore is made. */
 export interface PermitSemaphoreOptions {
-  /** How many permits there are in all, if nobody has set a number before. 1…2^53−1. @defaultValue none: somebody has to `trySet` it */
+  /**
+   * How many permits there are in all, if nobody has set a number before; and a call for more than that is refused
+   * while there are not so many. 1…2^53−1. @defaultValue none: somebody has to `trySet` it
+   */
   readonly permits?: number | undefined
 }
 
@@ -37,15 +42,18 @@ export interface PermitSemaphore {
   /** The name, as it was given. */
   readonly name: string
   /**
-   * Waits for permits, all or none, by default for one and until `signal` aborts. At most 1 000.
-   * @throws WaitTimeoutError when `waitTime` is over, NotInitialisedError, UnavailableError, WrongTypeError, ClosedError, or the signal's reason
+   * Waits for permits, all or none, by default for one and until `signal` aborts. At most 1 000. More than there are in
+   * all are a `RangeError` as soon as the server says so, if they are more than the option `permits`, too: they would
+   * be waited for without end. Where `set` or `add` has raised the total, that one counts. Without the option nobody
+   * knows what the total may come to, and too many are waited for.
+   * @throws RangeError; WaitTimeoutError when `waitTime` is over, NotInitialisedError, UnavailableError, WrongTypeError, ClosedError, or the signal's reason
    */
   acquire(permits?: number, options?: PermitOptions): Promise<PermitLease>
   /** The same for one permit. */
   acquire(options: PermitOptions): Promise<PermitLease>
   /**
-   * Tries once, or for `waitTime`. Null: too few are available. Trouble and abort reject.
-   * @throws NotInitialisedError, UnavailableError, WrongTypeError, ClosedError, or the signal's reason
+   * Tries once, or for `waitTime`. Null: too few are available. Trouble and abort reject, and so do more than there are.
+   * @throws RangeError as `acquire`; NotInitialisedError, UnavailableError, WrongTypeError, ClosedError, or the signal's reason
    */
   tryAcquire(permits?: number, options?: PermitOptions): Promise<PermitLease | null>
   /** The same for one permit. */
@@ -71,21 +79,31 @@ export interface PermitSemaphore {
     callback: UnderPermitLease<T>,
   ): Promise<TryUsingResult<T>>
   /**
-   * Releases a permit by its id: one that another process took, or that was handed over. A lease of this process is
-   * better ended by its own `release()`; this way it finds out at its next renewal that it is lost.
+   * Releases a permit by its id: one that another process took, or that was handed over. It is taken from its holder,
+   * whose lease is lost (`stolen`): one of this `Holdfast` at once. **One elsewhere learns it at its next renewal**, and
+   * a lease with a `leaseTime`, which is not renewed, at its own end; until then both believe in the permit, and
+   * somebody else may have it. A lease at hand is better ended by its own `release()`.
    * @throws NotHeldError if it is not out (unknown, released, expired): nothing changes then; UnavailableError, WrongTypeError, ClosedError
    */
   release(id: string): Promise<void>
-  /** The same for several, all or none. @throws NotHeldError if one of them is not out, and as `release` */
+  /**
+   * The same for several, all or none. While it is asked for, leases of this `Holdfast` that have some are not `held`;
+   * they are again if none was released. @throws NotHeldError if one of them is not out, and as `release`
+   */
   releaseAll(ids: readonly string[]): Promise<void>
   /**
-   * Releases those of the permits that are out. Resolves to their number; after a break in the link it may count too few.
+   * Releases those of the permits that are out, with the same effect on their leases as `release`. Resolves to their
+   * number; after a break in the link it may count too few.
    * @throws UnavailableError, WrongTypeError, ClosedError
    */
   tryRelease(ids: readonly string[]): Promise<number>
   /**
-   * Lets a permit expire in `ms` from now, sooner or later than before; false: it is not out. For permits whose lease
-   * is elsewhere: a lease has `extend`. @throws UnavailableError, WrongTypeError, ClosedError; RangeError for `ms` outside 1…2^53−1
+   * Lets a permit expire in `ms` from now, sooner or later than before; false: it is not out. For permits without a
+   * watchdog whose lease is elsewhere, or that Java took: a lease at hand has `extend`. **A lease elsewhere does not
+   * learn of an earlier end**, and believes in the permit until its own; its watchdog, if it has one, renews the permit
+   * all the same. A lease of this `Holdfast` follows: it ends with the first of its permits, and its watchdog ends,
+   * unless it has several permits and `ms` is not shorter than `lockWatchdogTimeout`. With `outcome: 'unknown'` it may
+   * have been done. @throws UnavailableError, WrongTypeError, ClosedError; RangeError for `ms` outside 1…2^53−1
    */
   updateLeaseTime(id: string, ms: number): Promise<boolean>
   /** Milliseconds until a permit expires; 0: it is not out, `Infinity`: it never expires. @throws UnavailableError, WrongTypeError, ClosedError */
@@ -100,20 +118,21 @@ export interface PermitSemaphore {
   trySet(permits: number): Promise<boolean>
   /** Sets how many permits there are in all, those that are out included; 0: nobody gets one any more. @throws UnavailableError, WrongTypeError, ClosedError */
   set(permits: number): Promise<void>
-  /** Adds to how many permits there are in all, or takes off that. @throws UnavailableError, WrongTypeError, ClosedError */
+  /** Adds to how many permits there are in all, or takes off that. @throws UnavailableError, WrongTypeError, ClosedError; RangeError if more than 2^53−1 came of it */
   add(permits: number): Promise<void>
 }
-
-const LEASE_RANGE = { min: 1, max: Number.MAX_SAFE_INTEGER }
 
 /** The permit semaphore behind the interface. Cheap: no I/O and no registration until used. */
 export class LeasedSemaphore implements PermitSemaphore {
   readonly #runtime: Runtime
   readonly #target: Target
+  readonly #subject: Subject
 
   constructor(runtime: Runtime, target: Target) {
+    const { name, title } = target
     this.#runtime = runtime
     this.#target = target
+    this.#subject = { what: 'Semaphore', name, title, expected: kindOf(target).what }
   }
 
   get name(): string {
@@ -150,16 +169,17 @@ export class LeasedSemaphore implements PermitSemaphore {
   }
 
   async tryRelease(ids: readonly string[]): Promise<number> {
-    const { name } = this.#target
-    const reply = await this.#ask({ op: 'permits.give', name, ids: permitIds(ids), all: false })
-    return reply.outcome === 'none' ? 0 : reply.number
+    return (await this.#give(permitIds(ids), false)).number
   }
 
   async updateLeaseTime(id: string, ms: number): Promise<boolean> {
-    const { name } = this.#target
-    const leaseMs = duration(ms, 'ms', LEASE_RANGE)
-    if (leaseMs === undefined) throw new TypeError('ms must be a number, but is undefined')
-    const { outcome } = await this.#ask({ op: 'permits.update', name, id: permitId(id), leaseMs })
+    const leaseMs = extendTime(ms)
+    const permit = permitId(id)
+    const holders = new PermitHolders(this.#runtime, this.#target, [permit])
+    holders.shorten(leaseMs)
+    const { outcome } = await this.#change({ op: 'permits.update', ...this.#noted(), id: permit, leaseMs })
+    if (outcome === 'updated') holders.updated(leaseMs)
+    else holders.lose()
     return outcome === 'updated'
   }
 
@@ -185,33 +205,34 @@ export class LeasedSemaphore implements PermitSemaphore {
   }
 
   async trySet(permits: number): Promise<boolean> {
-    const request = {
-      name: this.#target.name,
-      permits: wholeNumber(permits, 'permits', 0),
-      request: randomUUID(),
-    }
-    return this.#changed(await this.#ask({ op: 'permits.try-set', ...request }))
+    const number = wholeNumber(permits, 'permits', 0)
+    const reply = await this.#change({ op: 'permits.try-set', ...this.#noted(), permits: number })
+    return this.#told(reply).outcome !== 'exists'
   }
 
   async set(permits: number): Promise<void> {
-    const wanted = wholeNumber(permits, 'permits', 0)
-    const request = { name: this.#target.name, permits: wanted, request: randomUUID() }
-    this.#changed(await this.#ask({ op: 'permits.set', ...request }))
+    const number = wholeNumber(permits, 'permits', 0)
+    this.#told(await this.#change({ op: 'permits.set', ...this.#noted(), permits: number }))
   }
 
   async add(permits: number): Promise<void> {
-    const { name, total } = this.#target
     if (permits === 0) throw new RangeError('permits must be a whole number other than 0, but is 0')
-    const change = wholeNumber(permits, 'permits', Number.MIN_SAFE_INTEGER)
-    const request = { name, permits: change, total, request: randomUUID() }
-    this.#changed(await this.#ask({ op: 'permits.add', ...request }))
+    const { total } = this.#target
+    const number = wholeNumber(permits, 'permits', Number.MIN_SAFE_INTEGER)
+    const reply = await this.#change({ op: 'permits.add', ...this.#noted(), permits: number, total })
+    const { outcome } = this.#told(reply)
+    if (outcome === 'overflow')
+      throw new RangeError(
+        `permits must not bring semaphore '${this.name}' beyond ±${String(Number.MAX_SAFE_INTEGER)}, but is ${String(permits)}`,
+      )
   }
 
   async #acquire(wanted: Wanted): Promise<HeldPermitLease> {
     const result = await this.#take(wanted, false)
     if (result !== null) return result
     const { waitTimeMs } = resolveAcquireOptions(wanted.options, this.#runtime.settings, false)
-    const what = `Semaphore '${this.name}' still has fewer than ${String(wanted.permits)} permits available`
+    const few = wanted.permits === 1 ? 'no permit' : `fewer than ${String(wanted.permits)} permits`
+    const what = `Semaphore '${this.name}' still has ${few} available`
     throw new WaitTimeoutError(this.name, waitTimeMs, what)
   }
 
@@ -225,6 +246,10 @@ export class LeasedSemaphore implements PermitSemaphore {
       options: resolveAcquireOptions(options, this.#runtime.settings, trying),
       reentrant: false,
       owner: newPermits(permits),
+      compete: (runtime: Runtime, call: Call) => {
+        call.permits = permits
+        return takePermits(runtime, call)
+      },
       from: undefined,
       note: undefined,
     }
@@ -232,48 +257,86 @@ export class LeasedSemaphore implements PermitSemaphore {
   }
 
   async #giveAll(ids: readonly string[]): Promise<void> {
-    const passage = newPassage()
-    const operation = { op: 'permits.give', name: this.#target.name, ids, all: true } as const
-    const reply = await this.#ask(operation, passage)
-    if (reply.outcome === 'unannounced') this.#unannounced()
+    const { number, once } = await this.#give(ids, true)
     // A copy of the command that was sent before may have been the one that gave them back.
-    if (reply.outcome === 'none' && passage.once) throw new NotHeldError(this.name, notOut(ids, this.name))
+    if (number === 0 && once) throw new NotHeldError(this.name, notOut(ids, this.name))
   }
 
-  #count(): Promise<Exclude<ReplyOf<CountOperation>, { readonly outcome: 'foreign' }>> {
+  async #give(
+    ids: readonly string[],
+    all: boolean,
+  ): Promise<{ readonly number: number; readonly once: boolean }> {
+    const holders = new PermitHolders(this.#runtime, this.#target, ids)
+    const passages: Passage[] = []
+    holders.doubt()
+    try {
+      const reply = await ask(this.#runtime, this.#subject, (passage, terms) => {
+        passages.push(passage)
+        const operation = { op: 'permits.give', name: this.#target.name, ids, all } as const
+        return this.#runtime.commands.send(operation, passage, terms)
+      })
+      const none = this.#told(reply).outcome === 'none'
+      // Of a list that was left alone, some may be out.
+      if (!none || !all || ids.length === 1) holders.lose()
+      return { number: reply.outcome === 'none' ? 0 : reply.number, once: sentOnce(passages) }
+    } finally {
+      holders.askAgain()
+    }
+  }
+
+  #count(): Promise<Exclude<PermitsCountReply, { readonly outcome: 'foreign' }>> {
     return this.#ask({ op: 'permits.count', name: this.#target.name })
   }
 
-  #changed({ outcome }: Exclude<PermitsSetReply, { readonly outcome: 'foreign' }>): boolean {
-    if (outcome === 'unannounced') this.#unannounced()
-    return outcome !== 'exists'
-  }
-
-  async #ask<O extends Operation>(
+  #ask<O extends Asking>(
     operation: O,
-    passage?: Passage,
-  ): Promise<Exclude<ReplyOf<O>, { readonly outcome: 'foreign' }>> {
-    if (this.#runtime.closed) throw new ClosedError(this.name)
-    const reply = await this.#runtime.commands.ask(operation, this.name, passage)
-    if ('outcome' in reply && reply.outcome === 'foreign') throw wrongType(this.#target)
-    return reply as Exclude<ReplyOf<O>, { readonly outcome: 'foreign' }>
+  ): Promise<Exclude<ReplyOf<O>, { readonly outcome: 'foreign' | 'dead' }>> {
+    return ask(this.#runtime, this.#subject, (passage, terms) =>
+      this.#runtime.commands.send(operation, passage, terms),
+    )
   }
 
-  #unannounced(): void {
-    diagnose(
-      this.name,
-      'unannounced',
-      'The server refused to publish what became free; waiters find out by polling',
-    )
+  /** Makes a change once; if there is no answer, a copy of it that comes later makes it no more. */
+  #change<C extends Change>(
+    operation: C,
+  ): Promise<Exclude<ReplyOf<C>, { readonly outcome: 'foreign' | 'dead' }>> {
+    const { request } = operation
+    return change(this.#runtime, this.#subject, {
+      send: (passage, terms) => this.#runtime.commands.send(operation, passage, terms),
+      undo: returning(this.#runtime, { subject: this.#subject, request, permits: 0 }),
+    })
+  }
+
+  #noted(): { readonly name: string; readonly request: string } {
+    return { name: this.#target.name, request: this.#runtime.newOwner() }
+  }
+
+  #told<R extends { readonly outcome: string }>(reply: R): R {
+    if (reply.outcome === 'unannounced')
+      diagnose(
+        this.name,
+        'unannounced',
+        'The server refused to publish what became free; waiters find out by polling',
+      )
+    return reply
   }
 }
 
-type CountOperation = Extract<Operation, { readonly op: 'permits.count' }>
+type Asking = Extract<Operation, { readonly op: 'permits.count' | 'permits.rest' }>
+type Change = Extract<
+  Operation,
+  { readonly op: 'permits.set' | 'permits.try-set' | 'permits.add' | 'permits.update' }
+>
 
 function presented(result: HeldLease | Busy): HeldPermitLease | null {
   if (result instanceof HeldPermitLease) return result
   if (result instanceof Busy) return null
   throw new TypeError('The lease is not one of permits')
+}
+
+function sentOnce(passages: readonly Passage[]): boolean {
+  const sent = passages.filter(({ sends }) => sends > 0)
+  return sent.length === 1 && sent.every(({ once }) => once)
 }
 
 function notOut(ids: readonly string[], name: string): string {

@@ -20,6 +20,8 @@ export interface Subject {
   readonly name: string
   /** The name as the caller gave it. */
   readonly title: string
+  /** What is expected under the name, for messages. @defaultValue a whole number */
+  readonly expected?: string
 }
 
 /** One sending of a request. */
@@ -135,8 +137,8 @@ export function failure(subject: Subject, error: EngineError, unsure: boolean): 
 }
 
 /** Other data is under the name. */
-export function wrongType({ what, name, title }: Subject): WrongTypeError {
-  return new WrongTypeError(title, name, `a ${what.toLowerCase()} (a whole number)`)
+export function wrongType({ what, name, title, expected }: Subject): WrongTypeError {
+  return new WrongTypeError(title, name, expected ?? `a ${what.toLowerCase()} (a whole number)`)
 }
 
 function answered<R extends { readonly outcome: string }>(

@@ -192,8 +192,10 @@ export class CountedSemaphore implements Semaphore {
     if (!(result instanceof TooFew)) return result
     const { waitTimeMs } = resolveWaitOptions(options, this.#runtime.settings, false)
     const { available } = result
-    const free = available === undefined ? '' : `; ${String(available)} are free`
-    const why = `Semaphore '${this.name}' has no ${String(permits)} permits${free},`
+    const free =
+      available === undefined ? '' : `; ${available === 1 ? '1 is' : `${String(available)} are`} free`
+    const wanted = permits === 1 ? 'permit' : `${String(permits)} permits`
+    const why = `Semaphore '${this.name}' has no ${wanted}${free},`
     throw new WaitTimeoutError(this.name, waitTimeMs, why)
   }
 

@@ -51,6 +51,15 @@ describe('sorting an error', () => {
     expect(sort('MOVED 1 a:1', false, true)).toMatchObject({ kind: 'unavailable', outcome: 'unknown' })
   })
 
+  it("leaves out of the message where in which script it was; the cause has the server's own words", () => {
+    const oom = "OOM command not allowed when used memory > 'maxmemory'."
+    for (const text of [
+      `${IN_REDIS_6}${oom}`,
+      `${oom} script: 7bdcbe82a54c7929378e6c7c4be72fd3a6a352b0, on @user_script:28.`,
+    ])
+      expect(sort(text)).toMatchObject({ message: oom, cause: { message: text } })
+  })
+
   it('says what to do about it', () => {
     expect(sort('MOVED 1 a:1').message).toMatch(/cluster client/)
     const text =

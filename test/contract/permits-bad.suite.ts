@@ -18,6 +18,7 @@ const NO_NUMBERS: readonly Bad[] = [
 const NOT_POSITIVE: readonly Bad[] = [...NO_NUMBERS, [0, 'RangeError'], [-1, 'RangeError']]
 
 const NO_IDS: readonly Bad[] = [
+  [null, 'TypeError'],
   [undefined, 'TypeError'],
   [7, 'TypeError'],
   ['', 'RangeError'],
@@ -27,7 +28,11 @@ const NO_IDS: readonly Bad[] = [
   [`${'a'.repeat(32)}\n`, 'RangeError'],
 ]
 const ID = 'a'.repeat(32)
+// eslint-disable-next-line no-sparse-arrays
+const HOLES: unknown = [, ,]
 const NO_LISTS: readonly Bad[] = [
+  [null, 'TypeError'],
+  [HOLES, 'TypeError'],
   [undefined, 'TypeError'],
   [ID, 'TypeError'],
   [[], 'RangeError'],
@@ -38,6 +43,9 @@ const NO_LISTS: readonly Bad[] = [
   [Array.from({ length: 1_001 }, (_, i) => i.toString(16).padStart(32, '0')), 'RangeError'],
 ]
 const NO_OPTIONS: readonly Bad[] = [
+  [null, 'TypeError'],
+  [{ leaseTime: null }, 'TypeError'],
+  [{ signal: null }, 'TypeError'],
   [{ within: {} }, 'TypeError'],
   [{ minHold: 5 }, 'TypeError'],
   [{ leasetime: 5 }, 'TypeError'],
@@ -70,6 +78,7 @@ const CALLS: readonly (readonly [what: string, call: Call, bad: readonly Bad[]])
     (s, value) => s.updateLeaseTime(ID, value),
     [
       [undefined, 'TypeError'],
+      [null, 'TypeError'],
       ['5', 'TypeError'],
       [0, 'RangeError'],
       [-1, 'RangeError'],

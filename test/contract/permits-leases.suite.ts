@@ -43,6 +43,36 @@ export function permitLeases(stage: Stage, semaphore: Semaphores): void {
       await stage.world.until(async () => (await mine.available()) === 3, 'the other permit comes back, too')
     })
 
+    test('is lost at once when its own process gives one of its permits back, and no other lease is', async () => {
+      const mine = await semaphore(stage.name(), { permits: 4 })
+      const [lease, other] = [await mine.acquire(2), await mine.acquire()]
+      const { signal } = lease
+      const [, id = ''] = lease.ids
+      await mine.release(id)
+      expect([lease.held, other.held]).toEqual([false, true])
+      expect(signal.reason).toMatchObject({ code: 'HOLDFAST_LEASE_LOST', reason: 'stolen' })
+      await expect(mine.releaseAll([...other.ids, id])).rejects.toMatchObject({ code: 'HOLDFAST_NOT_HELD' })
+      await stage.world.until(() => other.held, 'the engine says that it is still out')
+      expect(await mine.tryRelease([...other.ids, id])).toBe(1)
+      expect(other.held).toBe(false)
+      expect(await lease.release()).toBe('stolen')
+      await stage.world.until(async () => (await mine.available()) === 4, 'the other permit comes back, too')
+    })
+
+    test('ends sooner when its own process says so, for its holder first', async () => {
+      const mine = await semaphore(stage.name(), { permits: 2 }, { lockWatchdogTimeout: 30_000 })
+      for (const options of [{}, { leaseTime: 60_000 }]) {
+        const lease = await mine.acquire(options)
+        const [id = ''] = lease.ids
+        const { signal } = lease
+        expect(await mine.updateLeaseTime(id, 200)).toBe(true)
+        expect(lease.remaining).toBeLessThan(200)
+        await stage.world.until(() => signal.aborted, 'the holder is told')
+        expect(signal.reason).toMatchObject({ reason: 'expired' })
+        await stage.world.until(async () => (await mine.available()) === 2, 'the permit is back')
+      }
+    })
+
     test('says stolen when it is released after somebody else did', async () => {
       const name = stage.name()
       const mine = await semaphore(name, { permits: 3 })

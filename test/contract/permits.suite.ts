@@ -40,7 +40,7 @@ function taking(stage: Stage, semaphore: Semaphores): void {
       expect(lease.ids).toHaveLength(2)
       for (const id of lease.ids) expect(id).toMatch(/^[0-9a-f]{32}$/)
       expect(new Set(lease.ids).size).toBe(2)
-      expect(lease.owner).toBe(lease.ids.join(','))
+      expect(lease.owner).toBe(`${lease.ids[0]}+1`)
       expect(lease).toMatchObject({ held: true, holdCount: 1 })
       expect(lease.remaining).toBeGreaterThan(20_000)
       expect(lease.remaining).toBeLessThan(30_000)
@@ -162,6 +162,39 @@ function numbers(stage: Stage, semaphore: Semaphores): void {
       expect(await mine.tryAcquire()).toBeNull()
     })
 
+    test('can be as large as numbers are exact, and no larger with what is out', async () => {
+      const most = Number.MAX_SAFE_INTEGER
+      const mine = await semaphore(stage.name())
+      await mine.trySet(most)
+      const lease = await mine.acquire(2)
+      expect(await seen(mine)).toEqual([most - 2, most])
+      await expect(mine.add(1)).rejects.toEqual(
+        new RangeError(`permits must not bring semaphore '${mine.name}' beyond ±${most}, but is 1`),
+      )
+      await lease.release()
+      await mine.add(-most)
+      await expect(mine.add(-1 - most)).rejects.toThrow(RangeError)
+      await mine.add(-most)
+      await expect(mine.add(-1)).rejects.toThrow(RangeError)
+      expect(await seen(mine)).toEqual([-most, -most])
+      await mine.set(most)
+      expect(await seen(mine)).toEqual([most, most])
+    })
+
+    test('bounds what can be asked for, whatever it began with', async () => {
+      const mine = await semaphore(stage.name(), { permits: 3 })
+      const tooMany = {
+        name: 'RangeError',
+        message: `permits must not be more than semaphore '${mine.name}' has in all (3), but is 4`,
+      }
+      const calls = [() => mine.acquire(4), () => mine.tryAcquire(4), () => mine.using(4, () => 1)]
+      for (const call of calls)
+        await expect(stage.world.settled<unknown>(call())).rejects.toMatchObject(tooMany)
+      await mine.set(5)
+      expect((await mine.acquire(4)).ids).toHaveLength(4)
+      expect(await mine.tryAcquire(4)).toBeNull()
+    })
+
     test('lets waiters in when it is raised', async () => {
       const name = stage.name()
       const [mine, other] = [await semaphore(name, { permits: 1 }), await semaphore(name)]
@@ -204,32 +237,34 @@ function waiting(stage: Stage, semaphore: Semaphores): void {
       expect((await stage.world.settled(both.promise)).ids).toHaveLength(2)
     })
 
-    test('of one process are served in the order of their coming, large requests among them', async () => {
+    test('of one process are served in the order of their coming', async () => {
       const name = stage.name()
-      const mine = await semaphore(name, { permits: 2 })
-      const leases = [await mine.acquire(), await mine.acquire()]
-      const order: string[] = []
-      const take = async (name: string, permits: number) => {
-        await mine.using(permits, async () => {
-          order.push(name)
-          await turns()
-        })
-      }
-      const calls: Promise<void>[] = []
-      for (const [who, permits] of [
-        ['large', 2],
-        ['small', 1],
-        ['smaller', 1],
-      ] as const) {
-        calls.push(take(who, permits))
+      const mine = await semaphore(name, { permits: 1 })
+      const lease = await mine.acquire()
+      const order: number[] = []
+      const calls: Promise<unknown>[] = []
+      for (const i of [0, 1, 2]) {
+        calls.push(mine.using(() => order.push(i)))
         await stage.world.pass(30)
       }
-      await leases[0]?.release()
-      await stage.world.pass(60)
-      expect(order).toEqual([])
-      await leases[1]?.release()
+      await lease.release()
       await stage.world.settled(Promise.all(calls))
-      expect(order).toEqual(['large', 'small', 'smaller'])
+      expect(order).toEqual([0, 1, 2])
+    })
+
+    test('for few go past one for more than there is, whose permits their callers may hold', async () => {
+      const name = stage.name()
+      const mine = await semaphore(name, { permits: 3 })
+      const inside = new Door()
+      const nested = mine.using(async () => {
+        inside.open()
+        await stage.world.pass(60)
+        return mine.using((lease) => lease.ids.length)
+      })
+      await stage.world.settled(inside.opened)
+      const large = mine.acquire(3)
+      expect(await stage.world.settled(nested)).toBe(1)
+      expect((await stage.world.settled(large)).ids).toHaveLength(3)
     })
 
     test('of one process all go on by one message that has room for all', async () => {
@@ -351,7 +386,9 @@ function using(stage: Stage, semaphore: Semaphores): void {
       expect(await mine.using({ leaseTime: 5_000 }, count)).toBe(1)
       expect(await mine.using(2, { waitTime: 0 }, count)).toBe(2)
       expect(await mine.tryUsing(5, count)).toEqual({ acquired: true, value: 5 })
-      expect(await mine.tryUsing(6, count)).toEqual({ acquired: false })
+      const held = await mine.acquire()
+      expect(await mine.tryUsing(5, count)).toEqual({ acquired: false })
+      await held.release()
       expect(await mine.available()).toBe(5)
     })
 

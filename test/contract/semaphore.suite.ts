@@ -85,7 +85,7 @@ function taking(stage: Stage): void {
     const error: unknown = await stage.world
       .settled(semaphore.acquire({ waitTime: 20 }))
       .catch((reason: unknown) => reason)
-    expect(String(error)).toMatch(/no 1 permits; 0 are free.*20 ms/)
+    expect(String(error)).toMatch(/no permit; 0 are free.*20 ms/)
     await grant.release()
     expect(await semaphore.acquire(undefined, {})).toMatchObject({ permits: 1 })
   })
@@ -288,7 +288,7 @@ function waitingForPermits(stage: Stage): void {
     const call = semaphore.acquire(2, { waitTime: 150 })
     const error: unknown = await stage.world.settled(call).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: 'HOLDFAST_WAIT_TIMEOUT', lock: name })
-    expect(String(error)).toMatch(/2 permits; 1 are free.*150 ms/)
+    expect(String(error)).toMatch(/2 permits; 1 is free.*150 ms/)
     expect(await stage.world.settled(semaphore.tryAcquire(2, { waitTime: 50 }))).toBeNull()
   })
 

@@ -1,7 +1,7 @@
 /** Permits with leases, group H: commands that run twice, late, or for nobody. */
 import { describe, expect, test } from 'vitest'
 import * as scripts from '../../src/engine/redis/scripts.js'
-import type { Holdfast, PermitSemaphore } from '../../src/index.js'
+import type { Holdfast, HoldfastOptions, PermitSemaphore } from '../../src/index.js'
 import { eventually } from '../support/eventually.js'
 import type { Proxy, Reply, Request } from '../support/proxy.js'
 import { openScene, type Scene } from './scene.js'
@@ -20,6 +20,7 @@ const STEPS = {
   'try-set': scripts.permitsTrySet,
   set: scripts.permitsSet,
   add: scripts.permitsAdd,
+  update: scripts.permitsUpdate,
 } as const
 type Step = keyof typeof STEPS
 
@@ -43,12 +44,16 @@ interface Stage {
 }
 
 /** Three permits. */
-async function stage(scene: Scene, library: (typeof LIBRARIES)[number]): Promise<Stage> {
+async function stage(
+  scene: Scene,
+  library: (typeof LIBRARIES)[number],
+  options: HoldfastOptions = {},
+): Promise<Stage> {
   for (const { script } of Object.values(STEPS)) await scene.command('SCRIPT', 'LOAD', script.source)
   const proxy = await scene.proxy()
   const client =
     library === 'ioredis' ? scene.ioredis({ port: proxy.port }) : await scene.nodeRedis(proxy.port)
-  const holdfast = scene.holdfast({}, client)
+  const holdfast = scene.holdfast(options, client)
   const semaphore = holdfast.permitSemaphore(NAME, { permits: 3 })
   const other = scene.holdfast().permitSemaphore(NAME)
   await other.trySet(3)
@@ -144,6 +149,69 @@ describe.each(LIBRARIES)('%s', (library) => {
       await proxy.sendAgain(request)
     }
     expect(await other.total()).toBe(2)
+  })
+
+  test('a late copy of a change that was refused, or changed nothing, changes nothing', async () => {
+    await using scene = await openScene()
+    const { proxy, semaphore, other } = await stage(scene, library)
+    await semaphore.set(3)
+    expect(await semaphore.trySet(9)).toBe(false)
+    await expect(semaphore.add(Number.MAX_SAFE_INTEGER)).rejects.toThrow(RangeError)
+    await other.set(-0)
+    await other.add(-5)
+    const copies = (['set', 'add'] as const).map((step) => proxy.requests.find(sends(step)))
+    for (const copy of copies) await proxy.sendAgain(copy as Request)
+    expect(await other.total()).toBe(-5)
+    await scene.command('DEL', NAME)
+    await proxy.sendAgain(proxy.requests.find(sends('try-set')) as Request)
+    expect(await scene.command('GET', NAME)).toBeNull()
+  })
+
+  test("a late copy of a change of a permit's expiry does not bring it forward again", async () => {
+    await using scene = await openScene()
+    const { proxy, semaphore, other } = await stage(scene, library)
+    const { ids } = await other.acquire({ leaseTime: 60_000 })
+    const [id = ''] = ids
+    proxy.dropReply(answers('update'))
+    expect(await semaphore.updateLeaseTime(id, 5_000)).toBe(true)
+    expect(proxy.count(sends('update'))).toBe(2)
+    expect(await other.updateLeaseTime(id, 600_000)).toBe(true)
+    const [copy] = proxy.requests.filter(sends('update'))
+    if (copy === undefined) throw new Error('nothing was changed')
+    await proxy.sendAgain(copy)
+    expect(await other.remainingTime(id)).toBeGreaterThan(500_000)
+  })
+
+  test('a change of the number that was given up is not made later', async () => {
+    await using scene = await openScene()
+    const { proxy, semaphore, other, holdfast } = await stage(scene, library, { commandTimeout: 300 })
+    const { ids } = await other.acquire({ leaseTime: 600_000 })
+    const [id = ''] = ids
+    for (const [step, call] of [
+      ['set', () => semaphore.set(9)],
+      ['add', () => semaphore.add(9)],
+      ['update', () => semaphore.updateLeaseTime(id, 5_000)],
+    ] as const) {
+      // Not what the client sends again over its next link.
+      let link: number | undefined
+      const late = proxy.holdRequests(
+        (request) => sends(step)(request) && (link ??= request.connection) === request.connection,
+      )
+      const got = expected<unknown>(call())
+      await late.caught()
+      await expect(got).rejects.toMatchObject({ outcome: 'unknown' })
+      // The undoing goes around over a new link.
+      proxy.cutClients()
+      await untilUndone(holdfast)
+      // Whatever became of it, this comes after it.
+      await other.set(3)
+      await other.updateLeaseTime(id, 600_000)
+      const before = await scene.scripts()
+      late.release()
+      await eventually(async () => (await scene.scripts()) > before, 'the late change has run')
+      expect(await other.total()).toBe(3)
+      expect(await other.remainingTime(id)).toBeGreaterThan(500_000)
+    }
   })
 
   test('a late renewal of permits brings none of them back', async () => {

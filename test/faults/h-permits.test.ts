@@ -105,6 +105,27 @@ test.each(['one step', 'two steps'])(
   },
 )
 
+test('fault 84: a small request goes past a large one that waits for what its caller holds', async () => {
+  await using scene = await openScene()
+  const [one, other] = [scene.holdfast(), scene.holdfast()]
+  const semaphore = one.permitSemaphore(NAME, { permits: 3 })
+  // In both processes somebody holds a permit, waits for a second one, and gives back the first only after it.
+  const theirs = other.permitSemaphore(NAME)
+  const [mine, held] = [await semaphore.acquire(), await theirs.acquire()]
+  const large = [semaphore.acquire(3, { pollInterval: AGES }), theirs.acquire(3, { pollInterval: AGES })]
+  await eventually(() => one.stats().contests + other.stats().contests === 2, 'the large ones wait')
+  for (const [from, lease] of [
+    [semaphore, mine],
+    [theirs, held],
+  ] as const) {
+    const second = await from.acquire({ pollInterval: AGES })
+    await Promise.all([second.release(), lease.release()])
+  }
+  const first = await Promise.race(large)
+  await first.release()
+  for (const waiter of large) expect((await waiter).ids).toHaveLength(3)
+})
+
 test('fault 84: large and small requests of several processes all come to their turn', async () => {
   await using scene = await openScene()
   const processes = Array.from({ length: 3 }, () => scene.holdfast().permitSemaphore(NAME, { permits: 3 }))

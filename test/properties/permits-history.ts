@@ -16,8 +16,12 @@ export type PermitAct =
   /** The client's clock is so far ahead of the server's from now on. */
   | { readonly op: 'skew'; readonly ms: number }
   /** Another program writes a list or a text in the place of the number. */
-  | { readonly op: 'other.write'; readonly value: 'list' | 'somebody' | '-3' | '2' }
+  | { readonly op: 'other.write'; readonly value: (typeof OTHERS)[number] }
   | { readonly op: 'other.delete'; readonly key: 'count' | 'leases' }
+
+const MOST = '9007199254740991'
+/** A list, texts that are no numbers, numbers that are written oddly or cannot be counted exactly, and good ones. */
+const OTHERS = ['list', 'somebody', '007', '-0', '9007199254740992', '-3', '2', MOST, `-${MOST}`] as const
 
 const IDS = [
   '00000d0a0a0dff00ff2525255d5b5c00',
@@ -42,7 +46,7 @@ const total = fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined, freq: 
 const request = fc.constantFrom('request:1', 'request:2', 'request:3')
 const holds = fc.array(fc.record({ name, owner }), { minLength: 1, maxLength: 3 })
 const ids = fc.uniqueArray(id, { minLength: 1, maxLength: 4 })
-const permits = fc.integer({ min: 0, max: 5 })
+const permits = fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 0, max: 5 }) }, fc.constant(Number(MOST)))
 
 const acts: fc.WeightedArbitrary<PermitAct>[] = [
   { weight: 12, arbitrary: fc.record({ op: op('permits.acquire'), name, owner, total, leaseMs }) },
@@ -58,7 +62,7 @@ const acts: fc.WeightedArbitrary<PermitAct>[] = [
   },
   { weight: 3, arbitrary: fc.record({ op: op('permits.renew'), ttlMs: leaseMs, holds }) },
   { weight: 3, arbitrary: fc.record({ op: op('permits.give'), name, ids, all: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ op: op('permits.update'), name, id, leaseMs }) },
+  { weight: 2, arbitrary: fc.record({ op: op('permits.update'), name, id, leaseMs, request }) },
   { weight: 1, arbitrary: fc.record({ op: op('permits.rest'), name, id }) },
   { weight: 3, arbitrary: fc.record({ op: op('permits.count'), name }) },
   { weight: 1, arbitrary: fc.record({ op: op('permits.set'), name, permits, request }) },
@@ -68,7 +72,7 @@ const acts: fc.WeightedArbitrary<PermitAct>[] = [
     arbitrary: fc.record({
       op: op('permits.add'),
       name,
-      permits: fc.constantFrom(-2, -1, 1, 3),
+      permits: fc.constantFrom(-2, -1, 1, 3, Number(MOST), -Number(MOST)),
       total,
       request,
     }),
@@ -85,7 +89,7 @@ const acts: fc.WeightedArbitrary<PermitAct>[] = [
     weight: 1,
     arbitrary: fc.record({
       op: op('other.write'),
-      value: fc.constantFrom('list' as const, 'somebody' as const, '-3' as const, '2' as const),
+      value: fc.constantFrom(...OTHERS),
     }),
   },
   {

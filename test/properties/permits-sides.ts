@@ -208,12 +208,17 @@ export class PermitModel {
   }
 
   #keys(): Readonly<Record<string, unknown>> {
-    const { value, permits = new Map<string, number>(), tombstones } = this.state
+    const { value, permits = new Map<string, number>(), tombstones, requests = [] } = this.state
     const left = (untilMs: number) => (untilMs === ENDLESS ? 'endless' : untilMs - this.#nowMs)
-    const marks = [...tombstones].flatMap(([what, endMs]) => {
-      const prefix = what.startsWith('request') ? 'holdfast_request' : 'redisson_unlock_latch'
+    const tombs = [...tombstones].map(
+      ([id, endMs]) => [`redisson_unlock_latch:{${NAME}}:${id}`, { value: '1', endMs }] as const,
+    )
+    const notes = [...requests].map(
+      ([id, { note, endMs }]) => [`holdfast_request:{${NAME}}:${id}`, { value: note, endMs }] as const,
+    )
+    const marks = [...tombs, ...notes].flatMap(([key, { value, endMs }]) => {
       const ttlMs = endMs - this.#nowMs
-      return ttlMs > 0 ? [[`${prefix}:{${NAME}}:${what}`, { value: '1', ttlMs }] as const] : []
+      return ttlMs > 0 ? [[key, { value, ttlMs }] as const] : []
     })
     const leases = Object.fromEntries([...permits].map(([id, untilMs]) => [id, left(untilMs)]))
     return Object.fromEntries<unknown>([
@@ -228,7 +233,8 @@ const NOTHING = { reply: null, messages: [] }
 
 function written(value: string): KeyState['value'] {
   if (value === 'list') return { kind: 'foreign', hash: false }
-  return /^-?\d+$/.test(value) ? { kind: 'count', count: Number(value) } : { kind: 'mutex', owner: value }
+  const whole = /^(0|-?[1-9]\d*)$/.test(value) && Number.isSafeInteger(Number(value))
+  return whole ? { kind: 'count', count: Number(value) } : { kind: 'mutex', owner: value }
 }
 
 function shown(value: NonNullable<KeyState['value']>): string {

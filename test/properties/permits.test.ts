@@ -20,10 +20,11 @@ const BREAKAGES: readonly (readonly [what: string, change: Change])[] = [
     ['tells the wrong wait', `math.max(score - atMs, 0)`, `score`],
   ]),
   ...at('release', [
-    ['counts what it did not find', `redis.call('incrby', count, back)`, `redis.call('incrby', count, #ids)`],
+    ['counts what it did not find', `giveBack(count, available, back)`, `giveBack(count, available, #ids)`],
+    ['counts beyond what is exact', `math.min(permits, MOST - available)`, `permits`],
     ['leaves no tombstone', `if ARGV[3] ~= '0' then`, `if false then`],
     ['tells nothing', `local told = back == 0 or`, `local told = true or`],
-    ['begins a number', `if back > 0 and available then`, `if back > 0 then`],
+    ['begins a number', `if back > 0 and available then`, `if back > 0 then available = available or 0`],
   ]),
   ...at('give', [
     ['gives some where all are asked for', `and ARGV[4] == '1'`, `and ARGV[4] == '2'`],
@@ -36,12 +37,32 @@ const BREAKAGES: readonly (readonly [what: string, change: Change])[] = [
   ]),
   ...at('count', [['counts the expired as taken', `'(' .. string.format('%.0f', pastMs)`, `'-inf'`]]),
   ...at('set', [
-    ['forgets those that are out', `- redis.call('zcard', leases)`, `+ 0`],
-    ['is applied twice', `or redis.call('exists', KEYS[3]) == 1`, ``],
+    ['forgets those that are out', `- redis.call('zcard', KEYS[2])`, `+ 0`],
+    ['is applied twice', `if redis.call('exists', request) == 1 then`, `if false then`],
+    ['leaves no note where nothing changes', `redis.call('set', request, 'set', 'px', ARGV[4])`, ``],
+    ['counts the difference', `redis.call('decrby', count, available)`, `wanted = wanted - available`],
   ]),
-  ...at('try-set', [['answers a copy differently', `redis.call('exists', KEYS[3]) == 1`, `false`]]),
-  ...at('add', [['is applied twice', `redis.call('exists', KEYS[3]) == 1`, `false`]]),
-  ...at('update', [['finds what has expired', `or tonumber(score) <= pastMs`, ``]]),
+  ...at('try-set', [
+    ['answers a copy differently', `if note then`, `if false then`],
+    [
+      'leaves no note of a refusal',
+      `redis.call('set', request, available and 'exists' or 'set', 'px', ARGV[4])`,
+      ``,
+    ],
+  ]),
+  ...at('add', [
+    ['is applied twice', `if note then`, `if false then`],
+    ['counts beyond what is exact', `sum < -MOST or sum + out > MOST`, `false`],
+    ['forgets that those that are out come back', `sum + out > MOST`, `sum > MOST`],
+    ['leaves no note of a refusal', `redis.call('set', request, 'overflow', 'px', ARGV[5])`, ``],
+  ]),
+  ...at('update', [
+    ['finds what has expired', `or tonumber(score) <= pastMs`, ``],
+    ['is applied twice', `if redis.call('exists', request) == 1 then`, `if false then`],
+  ]),
+  ...at('count', [
+    ['takes any digits for a number', `text and whole(text)`, `text and (tonumber(text) or nil)`],
+  ]),
   ...at('rest', [['finds what has expired', `score <= pastMs`, `score == 0`]]),
 ]
 
@@ -96,8 +117,9 @@ test('all the permits there are: what is available and what is out make the tota
     for (const act of history) {
       const before = total()
       model.act(act)
-      const changing = /set|add|other/.test(act.op) || before === undefined
-      if (!changing) expect(total(), JSON.stringify(act)).toBe(before)
+      // What another program has set too high is not counted exactly.
+      const exact = before !== undefined && before <= Number.MAX_SAFE_INTEGER
+      if (exact && !/set|add|other/.test(act.op)) expect(total(), JSON.stringify(act)).toBe(before)
     }
   })
   fc.assert(kept, { numRuns: 1_000 })

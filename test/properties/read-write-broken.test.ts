@@ -69,12 +69,12 @@ const BREAKAGES: readonly Breakage[] = [
     `redis.call('hset', lock, 'mode', 'read')`,
     `redis.call('exists', lock)`,
   ],
-  ['write/release wakes one', 'write/release', `ARGV[2], '1')`, `ARGV[2], '0')`],
+  ['write/release wakes one', 'write/release', `redis.pcall(publish, channel, '1')`, `nil`],
   [
     'write/release tells nobody of a downgrade',
     'write/release',
-    `local published = told == 1 and`,
-    `local published = redis.call('exists', lock) == 0 and told == 1 and`,
+    `if told == 1 and not tellAll`,
+    `if redis.call('exists', lock) == 0 and told == 1 and not tellAll`,
   ],
   ['write/force takes the lock from whoever writes', 'write/force', `if removed == 0 then`, `if false then`],
 ]

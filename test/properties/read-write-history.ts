@@ -93,7 +93,8 @@ export const READ_WRITE: View = {
   topics: (each) => [
     [
       { family: 'read-write', name: each },
-      (hint) => `redisson_rwlock:{${each}} ${hint === 'all' ? '1' : '0'}`,
+      (hint) =>
+        (hint === 'all' ? ['1', '0'] : ['0']).map((payload) => `redisson_rwlock:{${each}} ${payload}`),
     ],
   ],
   entries: (each, { value, expiresAtMs, tombstones, holds = new Map<string, number>() }, nowMs) => {

@@ -28,7 +28,9 @@ export interface View {
   /** The names that the histories are about. */
   readonly names: readonly string[]
   /** What the model tells on a topic, and the channel and payload that this is on the wire. */
-  readonly topics: (name: string) => readonly (readonly [Topic, (hint: Hint, payload?: string) => string])[]
+  readonly topics: (
+    name: string,
+  ) => readonly (readonly [Topic, (hint: Hint, payload?: string) => string | readonly string[]])[]
   /** The keys of a state. */
   readonly entries: (name: string, state: KeyState, nowMs: number) => (readonly [string, Entry])[]
 }
@@ -161,7 +163,7 @@ export class Model {
   constructor(view: View = LOCKS) {
     this.#view = view
     for (const [topic, message] of view.names.flatMap((name) => view.topics(name)))
-      this.#store.listen(topic, (hint, payload) => this.#messages.push(message(hint, payload)))
+      this.#store.listen(topic, (hint, payload) => this.#messages.push(...[message(hint, payload)].flat()))
   }
 
   async act(act: Act): Promise<unknown> {

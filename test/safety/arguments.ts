@@ -1,7 +1,8 @@
 /** What the safety run is asked to do. */
 import { parseArgs } from 'node:util'
 import { MUTANTS } from './mutants.js'
-import type { ClientName, Thing } from './messages.js'
+import type { ClientName } from './messages.js'
+import { KINDS, type Kind } from './things.js'
 
 export interface RunOptions {
   readonly short: boolean
@@ -9,21 +10,24 @@ export interface RunOptions {
   readonly seconds: number | undefined
   readonly seed: string
   readonly workers: number
-  readonly objects: readonly Thing['kind'][]
+  readonly objects: readonly Kind[]
   readonly client: ClientName | undefined
   readonly mutant: string | undefined
+  /** Where to write the page with the results. */
+  readonly report: string | undefined
 }
 
 export const HELP = `usage: npm run test:safety -- [options]
-  --short              each fault once, and one lock that is broken on purpose: about a minute
+  --short              each fault once, and a few locks that are broken on purpose: some two minutes
   --seconds N          how long faults are made (150)
   --seed S             what chance begins with; the same seed draws the same faults and plans (drawn, and printed)
   --workers N          worker processes (5)
-  --object NAME        lock or mutex only
+  --object NAME        only this one of ${KINDS.join(', ')}
   --client NAME        ioredis or node-redis only
   --mutant NAME        only this lock that is broken on purpose, which must be found:
                        ${MUTANTS.map(({ name }) => name).join(', ')};
-                       none: only the locks as they are`
+                       none: only the locks as they are
+  --report FILE        writes the results as a page in Markdown`
 
 const USUAL_SECONDS = 150
 const SHORT_SEED = 'holdfast'
@@ -41,18 +45,20 @@ export function parseArguments(args: readonly string[]): RunOptions | undefined 
       object: { type: 'string' },
       client: { type: 'string' },
       mutant: { type: 'string' },
+      report: { type: 'string' },
     },
   })
   if (values.help === true) return undefined
   const short = values.short === true
-  const object = oneOf('object', values.object, ['lock', 'mutex'] as const)
+  const object = oneOf('object', values.object, KINDS)
   return {
     short,
     seconds: count('seconds', values.seconds, 1) ?? (short ? undefined : USUAL_SECONDS),
     seed: values.seed ?? (short ? SHORT_SEED : String(Math.floor(Math.random() * 2 ** 32))),
     workers: count('workers', values.workers, 2) ?? 5,
-    objects: object === undefined ? ['lock', 'mutex'] : [object],
+    objects: object === undefined ? KINDS : [object],
     client: oneOf('client', values.client, ['ioredis', 'node-redis'] as const),
+    report: values.report,
     mutant: oneOf('mutant', values.mutant, [...MUTANTS.map(({ name }) => name), 'none']),
   }
 }

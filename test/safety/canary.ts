@@ -18,6 +18,8 @@ export function checkCanary(story: Story): Finding[] {
 function intruded(story: Story, hold: Hold): Finding[] {
   const { entered } = hold
   if (entered?.found == null || entered.found === hold.owner) return []
+  // One that was stopped between its grant and its entering comes late, like a late write.
+  if (belief(hold).to <= entered.to) return []
   const other = story.of(hold.lock).find((candidate) => {
     const { from, to } = belief(candidate)
     return candidate.owner === entered.found && from < entered.from && to > entered.to
@@ -31,8 +33,16 @@ function intruded(story: Story, hold: Hold): Finding[] {
 function disturbed(story: Story, hold: Hold): Finding[] {
   const { left } = hold
   if (left === undefined || left.intact || belief(hold).to <= left.to || robbed(story, hold)) return []
+  if (story.of(hold.lock).some((other) => other !== hold && isLateIn(other, hold))) return []
   const what = `call ${hold.call} believed in it to the end, but its canary was gone`
   return [{ check: 'canary', lock: hold.lock, at: left.from, what, calls: [hold.call] }]
+}
+
+/** Came in while the holder was there, but when its own lease was over. */
+function isLateIn(other: Hold, { entered: since, left: until }: Hold): boolean {
+  const { entered } = other
+  if (entered === undefined || since === undefined || until === undefined) return false
+  return entered.from < until.to && entered.to > since.from && belief(other).to <= entered.to
 }
 
 /** Writes, and what became of them. */
@@ -43,19 +53,26 @@ export interface Writes {
   readonly late: number
   /** Updates that a late write or its like has covered. */
   readonly coveredByLate: number
+  /** By a fence. */
+  readonly refused: number
 }
 
 export function writesOf(story: Story, holds: readonly Hold[]): Writes {
-  const writers = holds.filter(({ writeAt }) => writeAt !== undefined)
+  const writers = holds.filter(({ writeAt, stale }) => writeAt !== undefined && !stale)
   const late = writers.filter((hold) => !isInTime(story, hold)).length
   const groups = byBase(writers).filter((group) => group.length > 1)
   const covered = groups.map((group) => group.length - 1)
-  return { inTime: writers.length - late, late, coveredByLate: covered.reduce((a, b) => a + b, 0) }
+  return {
+    inTime: writers.length - late,
+    late,
+    coveredByLate: covered.reduce((a, b) => a + b, 0),
+    refused: holds.filter(({ stale }) => stale).length,
+  }
 }
 
 /** Two writes on top of the same one: one of the two updates is lost. */
 export function checkUpdates(story: Story): Finding[] {
-  return story.terms.locks.flatMap((lock) => {
+  return story.singles.flatMap((lock) => {
     const inTime = story.of(lock).filter((hold) => hold.writeAt !== undefined && isInTime(story, hold))
     return byBase(inTime)
       .filter((group) => group.length > 1)
@@ -77,7 +94,8 @@ function robbed(story: Story, hold: Hold): boolean {
   return excusesOf(story, hold).length > 0
 }
 
-function byBase(writers: readonly Hold[]): readonly (readonly Hold[])[] {
+/** By what they were written on top of. */
+export function byBase(writers: readonly Hold[]): readonly (readonly Hold[])[] {
   const groups = new Map<string, Hold[]>()
   for (const hold of writers) {
     const base = `${hold.lock} ${hold.saw ?? ''}`

@@ -1,10 +1,12 @@
 /** Judges a history. Pure: nothing but what the processes wrote down comes in. */
 import { checkCanary, checkUpdates } from './canary.js'
 import type { Check, Finding } from './findings.js'
-import type { Entry } from './history.js'
+import { checkFence, checkTokens } from './fencing.js'
+import type { Entry, Holder } from './history.js'
 import { checkLateness } from './lateness.js'
 import { checkFinal, checkRegrant, checkWaiting } from './liveness.js'
 import { checkOverlap, checkRevival, checkServer, checkTheft } from './ownership.js'
+import { checkOrder } from './queue.js'
 import type { Story } from './story.js'
 import { checkCounts, checkExits, checkGhosts, checkRemains } from './tidiness.js'
 
@@ -23,6 +25,9 @@ const AT_ANY_TIME: Readonly<Partial<Record<Check, (story: Story) => Finding[]>>>
   revival: checkRevival,
   canary: checkCanary,
   update: checkUpdates,
+  token: checkTokens,
+  fence: checkFence,
+  order: checkOrder,
   ghost: checkGhosts,
   count: checkCounts,
 }
@@ -34,6 +39,9 @@ const AT_THE_END: Readonly<Record<Check, (story: Story) => Finding[]>> = {
   revival: checkRevival,
   canary: checkCanary,
   update: checkUpdates,
+  token: checkTokens,
+  fence: checkFence,
+  order: checkOrder,
   lateness: checkLateness,
   regrant: checkRegrant,
   waiting: checkWaiting,
@@ -57,6 +65,7 @@ export function judge(story: Story): Finding[] {
 
 function checkCoverage(story: Story): Finding[] {
   return story.terms.locks
+    .map(({ name }) => name)
     .filter((lock) => story.of(lock).length < LEAST_SECTIONS)
     .map((lock) => ({
       check: 'coverage',
@@ -86,19 +95,30 @@ export function excerpt(story: Story, { lock, at, calls }: Finding): Entry[] {
 
 /** Passes looks with another owner than before, and deadlines that have moved. */
 function newsFilter(): (entry: Entry) => boolean {
-  const owners = new Map<string, string | null>()
+  const shown = new Map<string, string>()
   const deadlines = new Map<string, number>()
   return (entry) => {
     if (entry.is === 'seen') {
-      const before = owners.get(entry.lock)
-      owners.set(entry.lock, entry.owner)
-      return before !== entry.owner
+      const before = shown.get(entry.lock)
+      const after = fieldsOf(entry)
+      shown.set(entry.lock, after)
+      return before !== after
     }
     if (entry.is !== 'until' && entry.is !== 'granted') return true
     const before = deadlines.get(entry.call) ?? 0
     deadlines.set(entry.call, Math.max(before, entry.until))
     return entry.until - before > 1
   }
+}
+
+function fieldsOf({
+  holders,
+  queue = [],
+}: {
+  readonly holders: readonly Holder[]
+  readonly queue?: readonly string[] | undefined
+}): string {
+  return [...holders.map(({ field }) => field), ...queue].join(' ')
 }
 
 function lockOf(story: Story, entry: Entry): string | undefined {

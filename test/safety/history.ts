@@ -4,22 +4,41 @@
  * All times are milliseconds of the machine's monotonic clock, which is the same in every process.
  */
 
+import type { Thing } from './things.js'
+
 /** What a worker tells about one call of `acquire`, `tryAcquire` or `using`, and the lease that came of it. */
 export type CallEvent =
-  /** The call is about to be made. `waitMs` null: without end. `parent`: it is made inside that call's lease. */
+  /**
+   * The call is about to be made. `waitMs` null: without end. `parent`: it is made inside that call's lease.
+   * `whole`: it is no call of its own, but what that call of a multi-lock does with one member.
+   */
   | {
       readonly is: 'invoke'
       readonly lock: string
       readonly waitMs: number | null
       readonly abortMs?: number | undefined
       readonly parent?: string | undefined
+      readonly whole?: string | undefined
+      /** Of a read/write lock. */
+      readonly side?: 'read' | 'write' | undefined
+      /** Of a semaphore; undefined: 1. */
+      readonly permits?: number | undefined
       /** A release may leave the lock closed for some time. */
       readonly keeps?: true | undefined
       /** The last round, when every worker gets every lock once more. */
       readonly final?: true | undefined
     }
   /** It has a lease. `until`: the local deadline; `ttlMs`: what the server was asked for. */
-  | { readonly is: 'granted'; readonly owner: string; readonly until: number; readonly ttlMs: number }
+  | {
+      readonly is: 'granted'
+      readonly owner: string
+      readonly until: number
+      readonly ttlMs: number
+      /** Of a fenced lock. */
+      readonly token?: number | undefined
+      /** Of permits. */
+      readonly ids?: readonly string[] | undefined
+    }
   /** It has none: busy at the end, aborted, or the code of an error. */
   | { readonly is: 'refused'; readonly why: string }
   /** The lease is still held; its local deadline is this now. */
@@ -37,8 +56,10 @@ export type CallEvent =
   | { readonly is: 'left'; readonly from: number; readonly intact: boolean }
   /** The shared value was read: the call whose write it is. */
   | { readonly is: 'read'; readonly saw: string }
-  /** `assertHeld` has passed, and the write is about to be sent. */
-  | { readonly is: 'write' }
+  /** The write is about to be sent; `assertHeld` has passed, unless it is one that a fence looks at. */
+  | { readonly is: 'write'; readonly fenced?: true | undefined }
+  /** The fence has refused the write, or the read before. */
+  | { readonly is: 'stale' }
   /** The write was acknowledged. */
   | { readonly is: 'wrote' }
 
@@ -56,20 +77,20 @@ export type WorldEvent =
   | { readonly is: 'fault'; readonly id: number; readonly fault: string; readonly on: string | null }
   /** It is over. */
   | { readonly is: 'heal'; readonly id: number }
-  /** A look at the server, between `from` and the time of the event. */
+  /** A look at the server, between `from` and the time of the event. `queue`: who waits, of a fair lock. */
   | {
       readonly is: 'seen'
       readonly from: number
       readonly lock: string
-      readonly owner: string | null
-      readonly count: number
+      readonly holders: readonly Holder[]
+      readonly queue?: readonly string[] | undefined
     }
   /** A key was removed by force, between `from` and the time of the event. */
   | {
       readonly is: 'forced'
       readonly from: number
       readonly lock: string
-      readonly owners: readonly string[]
+      readonly fields: readonly string[]
     }
   /** A process is gone; `killed`: by us. */
   | {
@@ -83,9 +104,19 @@ export type WorldEvent =
   /** What was left on the server at the end. */
   | { readonly is: 'remains'; readonly keys: readonly RemainingKey[]; readonly channels: readonly string[] }
 
+/** Who has a lock, as the server sees it. */
+export interface Holder {
+  /** The owner; `<owner>:write` for a writer, one of its ids for an owner of permits. */
+  readonly field: string
+  /** How often it has entered. */
+  readonly count: number
+}
+
 /** A key at the end. */
 export interface RemainingKey {
   readonly key: string
+  /** Of a semaphore's number only. */
+  readonly value?: string | undefined
   /** -1: none. */
   readonly ttlMs: number
 }
@@ -104,7 +135,8 @@ export type Line = Entry extends infer E ? (E extends Entry ? Omit<E, 'process'>
 
 /** What the run was made with, as far as the checks need it. */
 export interface Terms {
-  readonly locks: readonly string[]
+  /** Everything that can be held, the members of multi-locks included. */
+  readonly locks: readonly Thing[]
   /** The longest TTL that any lease may have. */
   readonly longestTtlMs: number
   readonly commandTimeoutMs: number

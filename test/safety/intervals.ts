@@ -25,6 +25,13 @@ export function lengthInside(span: Span, others: readonly Span[]): number {
   return Math.max(0, span.to - span.from) - lengthOutside(span, others)
 }
 
+/** A process that did not run for so long may have missed replies, as in a fault. */
+const LONG_STALL_MS = 100
+
+export function isLong({ from, to }: Span): boolean {
+  return to - from >= LONG_STALL_MS
+}
+
 /** The value below which the part `share` of the values lies. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)

@@ -5,7 +5,7 @@ import { belief, type Attempt, type FaultSpan, type Hold, type Story } from './s
 
 const SLACK_MS = 5_000
 /** A wait without end must be over after so much time in which nothing was broken. */
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 40_000
 
 /** How long nobody had a lock after a fault was over. */
 export interface Regrant {
@@ -21,7 +21,7 @@ export interface Regrant {
 
 export function regrants(story: Story): Regrant[] {
   const healed = story.faults.filter((fault) => fault.healed)
-  return story.terms.locks.flatMap((lock) => {
+  return story.terms.locks.flatMap(({ name: lock }) => {
     const holds = story.of(lock)
     return healed.map((fault) => regrant(story, holds, { fault, lock }))
   })
@@ -85,20 +85,19 @@ function runningTime(story: Story, { process, waitMs }: Attempt, span: Span): nu
 export function checkFinal(story: Story): Finding[] {
   const { drain, attempts, terms } = story
   if (drain === undefined) return []
-  const got = new Set(
-    [...attempts.values()]
-      .filter(({ final, hold }) => final && hold !== undefined)
-      .map(({ process, lock }) => `${process} ${lock}`),
-  )
-  return drain.who.flatMap((process) =>
+  const final = [...attempts.values()].filter((attempt) => attempt.final)
+  const got = new Set(final.map(({ process, lock }) => `${process} ${lock}`))
+  const refused = final.filter(({ hold }) => hold === undefined)
+  const missed = drain.who.flatMap((process) =>
     terms.locks
-      .filter((lock) => !got.has(`${process} ${lock}`))
-      .map((lock) => ({
-        check: 'final',
-        lock,
-        at: story.end,
-        calls: [],
-        what: `worker ${process} did not get it once more`,
-      })),
+      .filter(({ name }) => !got.has(`${process} ${name}`))
+      .map(({ name: lock }) => ({ process, lock, call: undefined })),
   )
+  return [...refused, ...missed].map(({ process, lock, call }) => ({
+    check: 'final',
+    lock,
+    at: story.end,
+    calls: call === undefined ? [] : [call],
+    what: `worker ${process} did not get it once more`,
+  }))
 }

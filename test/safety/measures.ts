@@ -9,6 +9,7 @@ import type { Hold, Story } from './story.js'
 /** One line of the table. */
 export interface Measures {
   readonly fault: string
+  /** A name, or `all`. */
   readonly lock: string
   readonly times: number
   readonly sections: number
@@ -27,6 +28,7 @@ interface Period extends Span {
   readonly fault: string
 }
 
+/** Fault by fault for all locks, and lock by lock for all faults. */
 export function measures(story: Story): Measures[] {
   const periods = periodsOf(story)
   const gathered = {
@@ -34,10 +36,30 @@ export function measures(story: Story): Measures[] {
     latenesses: latenesses(story),
     regrants: regrants(story),
   }
-  const names = [...new Set(periods.map(({ fault }) => fault))]
-  return names.flatMap((fault) => {
+  const faults = [...new Set(periods.map(({ fault }) => fault))]
+  const all = story.terms.locks.map(({ name }) => name)
+  return [
+    ...faults.map((fault) => {
+      const own = periods.filter((period) => period.fault === fault)
+      return row(story, gathered, { fault, lock: 'all', locks: all, periods: own })
+    }),
+    ...all.map((lock) => row(story, gathered, { fault: 'all', lock, locks: [lock], periods })),
+  ]
+}
+
+/** Fault by fault, each for every lock by itself. */
+export function crossed(story: Story): Measures[] {
+  const periods = periodsOf(story)
+  const gathered = {
+    overlaps: overlaps(story),
+    latenesses: latenesses(story),
+    regrants: regrants(story),
+  }
+  return [...new Set(periods.map(({ fault }) => fault))].sort().flatMap((fault) => {
     const own = periods.filter((period) => period.fault === fault)
-    return story.terms.locks.map((lock) => row(story, gathered, { fault, lock, periods: own }))
+    return story.terms.locks.map(({ name }) =>
+      row(story, gathered, { fault, lock: name, locks: [name], periods: own }),
+    )
   })
 }
 
@@ -50,20 +72,26 @@ interface Gathered {
 interface Cell {
   readonly fault: string
   readonly lock: string
+  readonly locks: readonly string[]
   readonly periods: readonly Period[]
 }
 
-function row(story: Story, gathered: Gathered, { fault, lock, periods }: Cell): Measures {
+function row(story: Story, gathered: Gathered, { fault, lock, locks, periods }: Cell): Measures {
+  const named = new Set(periods.map((period) => period.fault))
   const inside = (at: number): boolean => periods.some(({ from, to }) => from <= at && at < to)
-  const holds = story.of(lock).filter(({ grantedAt }) => inside(grantedAt))
-  const met = gathered.overlaps.filter(({ first, from }) => first.lock === lock && inside(from))
-  const late = gathered.latenesses.filter(({ hold, at }) => hold.lock === lock && inside(at))
-  const again = gathered.regrants.filter((regrant) => regrant.lock === lock && regrant.fault.fault === fault)
+  const holds = locks.flatMap((name) => story.of(name)).filter(({ grantedAt }) => inside(grantedAt))
+  const met = gathered.overlaps.filter(
+    ({ holds: [first], from }) => locks.includes(first?.lock ?? '') && inside(from),
+  )
+  const late = gathered.latenesses.filter(({ hold, at }) => locks.includes(hold.lock) && inside(at))
+  const again = gathered.regrants.filter(
+    (regrant) => locks.includes(regrant.lock) && named.has(regrant.fault.fault),
+  )
   return {
     fault,
     lock,
     times: periods.length,
-    sections: holds.filter(({ call }) => isOuter(story, call)).length,
+    sections: holds.filter(({ attempt }) => attempt.parent === undefined).length,
     overlapMs: sum(met.map(({ ms }) => ms)),
     excusedMs: sum(met.map(({ excusedMs }) => excusedMs)),
     lateWrites: writesOf(story, holds).late,
@@ -71,10 +99,6 @@ function row(story: Story, gathered: Gathered, { fault, lock, periods }: Cell): 
     latestSignalMs: largest(late.map(({ ms }) => ms)),
     idleMs: largest(again.map(({ idleMs }) => idleMs)),
   }
-}
-
-function isOuter(story: Story, call: string): boolean {
-  return story.attempts.get(call)?.parent === undefined
 }
 
 function periodsOf({ faults, end }: Story): Period[] {
@@ -117,10 +141,11 @@ export interface Totals {
 
 export function totals(story: Story): Totals {
   const attempts = [...story.attempts.values()]
-  const sections = story.holds.filter(({ call }) => isOuter(story, call)).length
+  const whole = story.holds.filter(({ attempt }) => attempt.whole === undefined)
+  const sections = whole.filter(({ attempt }) => attempt.parent === undefined).length
   return {
     sections,
-    nested: story.holds.length - sections,
+    nested: whole.length - sections,
     faults: story.faults.length,
     processes: story.beginnings.size,
     refusals: tally(attempts.map(({ refusal }) => refusal)),

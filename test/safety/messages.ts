@@ -1,10 +1,5 @@
 /** What the coordinator tells a worker at its start, and what the two say to each other later. */
-
-/** The kind of a lock and its name. */
-export interface Thing {
-  readonly kind: 'lock' | 'mutex'
-  readonly name: string
-}
+import type { Thing } from './things.js'
 
 export type ClientName = 'ioredis' | 'node-redis'
 
@@ -30,13 +25,17 @@ export interface Task {
   readonly port: number
   /** The server itself, for the resource behind the locks. */
   readonly storePort: number
+  /** Of the further members of red locks. */
+  readonly otherPorts: readonly number[]
   readonly client: ClientName
   readonly seed: string
   readonly things: readonly Thing[]
-  /** How many callers want each lock. */
+  /** How many callers want each thing. */
   readonly lanes: number
   readonly watchdogMs: number
   readonly commandTimeoutMs: number
+  /** How long a fair lock keeps the place of a waiter that does not say how long it waits. */
+  readonly placeMs: number
   readonly manners: Manners
 }
 

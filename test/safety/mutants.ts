@@ -6,12 +6,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { FAULTS, type Fault } from './faults.js'
 import type { Check } from './findings.js'
 import { Folder } from './folder.js'
-import type { Manners, Thing } from './messages.js'
+import type { Manners } from './messages.js'
+import type { Kind } from './things.js'
 
 export interface Mutant {
   readonly name: string
   readonly what: string
-  readonly kind: Thing['kind']
+  readonly kind: Kind
   readonly edits: readonly Edit[]
   /** Those that bring it out. */
   readonly faults: readonly Fault[]
@@ -156,6 +157,137 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     faults: [FAULTS.blackHole, FAULTS.stopWorker],
     manners: GREEDY,
+    caughtBy: ['overlap', 'server'],
+  },
+  {
+    name: 'spin-release-blind',
+    what: 'the release of a spin lock does not look whose lock it is',
+    kind: 'spin',
+    edits: [
+      {
+        file: `${LUA}/spin/release.lua`,
+        from: `local found = redis.call('hdel', lock, owner)`,
+        to: `local found = redis.call('del', lock)`,
+      },
+    ],
+    faults: [FAULTS.lostAcquireReplies, FAULTS.stopWorker],
+    manners: USUAL,
+    caughtBy: ['overlap', 'server', 'theft'],
+  },
+  {
+    name: 'queue-turned',
+    what: 'who comes to a fair lock stands in front of the others',
+    kind: 'fair',
+    edits: [
+      {
+        file: `${LUA}/include/enqueue.lua`,
+        from: `redis.call('rpush', queue, owner)`,
+        to: `redis.call('lpush', queue, owner)`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: USUAL,
+    caughtBy: ['order'],
+  },
+  {
+    name: 'token-still',
+    what: 'the token of a fenced lock does not grow',
+    kind: 'fenced',
+    edits: [
+      {
+        file: `${LUA}/fenced/acquire.lua`,
+        from: `local token = redis.call('incr', KEYS[3])`,
+        to: `local token = redis.call('exists', KEYS[3]) == 0 and redis.call('incr', KEYS[3]) or 1`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: USUAL,
+    caughtBy: ['token'],
+  },
+  {
+    name: 'fence-down',
+    what: 'the fence lets everybody pass',
+    kind: 'fenced',
+    edits: [
+      { file: `${LUA}/guard/pass.lua`, from: `if tonumber(ARGV[1]) < floor then`, to: `if false then` },
+    ],
+    faults: [FAULTS.stopWorker, FAULTS.blockWorker],
+    manners: GREEDY,
+    caughtBy: ['fence'],
+  },
+  {
+    name: 'reader-unasked',
+    what: 'a reader is let in beside a writer',
+    kind: 'read-write',
+    edits: [
+      {
+        file: `${LUA}/read/acquire.lua`,
+        from: `local busy = mode ~= 'read' and`,
+        to: `local busy = mode == 'none' and`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: USUAL,
+    caughtBy: ['overlap'],
+  },
+  {
+    name: 'writer-unasked',
+    what: 'a writer is let in beside readers',
+    kind: 'read-write',
+    edits: [
+      {
+        file: `${LUA}/write/acquire.lua`,
+        from: `if count == 1 and redis.call('exists', lock, KEYS[2]) == 0 then`,
+        to: `if count == 1 and redis.call('hget', lock, 'mode') ~= 'write' then`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: USUAL,
+    caughtBy: ['overlap'],
+  },
+  {
+    name: 'reader-unrenewed',
+    what: 'the renewal of a reader leaves its hold to expire',
+    kind: 'read-write',
+    edits: [
+      {
+        file: `${LUA}/read/renew.lua`,
+        from: `and raise(holdKey(lock, owner, 1)) then`,
+        to: `and redis.call('exists', holdKey(lock, owner, 1)) == 1 then`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: { greed: 0.5, haste: 0, leased: 0, restMs: 60 },
+    caughtBy: ['server', 'overlap'],
+  },
+  {
+    name: 'permit-short',
+    what: 'who wants two permits is content if there is one',
+    kind: 'permits',
+    edits: [
+      {
+        file: `${LUA}/permits/acquire.lua`,
+        from: `local reply = available < wanted and`,
+        to: `local reply = available < 1 and`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: USUAL,
+    caughtBy: ['overlap'],
+  },
+  {
+    name: 'multi-part',
+    what: 'of several locks only the first must be free',
+    kind: 'multi',
+    edits: [
+      {
+        file: `${LUA}/multi/acquire.lua`,
+        from: `if not held[i] and redis.call('exists', lock) == 1 then`,
+        to: `if i == 1 and not held[i] and redis.call('exists', lock) == 1 then`,
+      },
+    ],
+    faults: [FAULTS.cutLinks],
+    manners: USUAL,
     caughtBy: ['overlap', 'server'],
   },
 ]

@@ -47,8 +47,9 @@ export function printTotals(story: Story): void {
   )
   console.log(`  not granted: ${listed(refusals)}; lost: ${listed(losses)}`)
   console.log(
-    `  writes to the resource: ${String(writes.inTime)} in time, ${String(writes.late)} late or unanswered` +
-      ` (${String(writes.coveredByLate)} updates covered by such: what fencing tokens are for)`,
+    `  writes to the resources: ${String(writes.inTime)} in time, ${String(writes.late)} late or unanswered` +
+      ` (${String(writes.coveredByLate)} updates covered by such: what fencing tokens are for),` +
+      ` ${String(writes.refused)} refused by a fence`,
   )
   const signal = signals(story)
   if (signal === undefined) return

@@ -2,20 +2,23 @@
  * The safety run: worker processes take turns on locks while faults are made, and what they wrote down is judged.
  * See `--help`. The last line counts the checks.
  */
+import { writeFileSync } from 'node:fs'
 import { HELP, parseArguments, type RunOptions } from './arguments.js'
 import { judge, judgeSoFar } from './checker.js'
 import { FAULTS, type Fault } from './faults.js'
 import { now } from './journal.js'
-import type { Manners, Thing } from './messages.js'
+import type { Manners } from './messages.js'
 import { BrokenCopy, MUTANTS, type Mutant } from './mutants.js'
 import { Random } from './random.js'
+import { pageOf } from './report-page.js'
 import { printChecks, printTable, printTotals } from './report.js'
+import { thingsOf } from './things.js'
 import { World } from './world.js'
 
 const SOURCE = new URL('../../src/index.ts', import.meta.url).href
 const MANNERS: Manners = { greed: 0.08, haste: 0.05, leased: 0.4, restMs: 60 }
-/** The one of the short form. */
-const SHORT_MUTANT = 'release-blind'
+/** Those of the short form: a lock, readers and writers, permits. */
+const SHORT_MUTANTS: readonly string[] = ['release-blind', 'writer-unasked', 'permit-short']
 const PROGRESS_EVERY_MS = 20_000
 const CAUGHT_WITHIN_MS = 60_000
 
@@ -24,21 +27,24 @@ interface Counts {
   failed: number
 }
 
-function thingsOf(kinds: readonly Thing['kind'][]): Thing[] {
-  return kinds.map((kind) => ({ kind, name: `turns on a ${kind}` }))
-}
-
 /** The library as it is, under all faults. */
-async function honest(options: RunOptions): Promise<Counts> {
+async function honest(options: RunOptions, mutants: readonly Tried[]): Promise<Counts> {
   const { seed, workers, client } = options
   const things = thingsOf(options.objects)
-  console.log(`\n${things.map(({ kind }) => kind).join(' and ')}: ${String(workers)} workers, seed ${seed}`)
+  console.log(`\n${options.objects.join(', ')}: ${String(workers)} workers, seed ${seed}`)
   await using world = await World.open({ seed, workers, things, client, manners: MANNERS, source: SOURCE })
   await makeFaults(world, options)
   const story = await world.finish()
   printTotals(story)
   if (!options.short) printTable(story)
-  const counts = printChecks(story, judge(story))
+  const findings = judge(story)
+  const counts = printChecks(story, findings)
+  if (options.report !== undefined) {
+    const command = ['npm run test:safety --', ...process.argv.slice(2)].join(' ')
+    const date = new Date().toISOString().slice(0, 10)
+    const facts = { command, date, server: await world.version(), mutants }
+    writeFileSync(options.report, pageOf(story, findings, facts))
+  }
   if (counts.failed > 0) console.log(`the histories are in ${world.keep()}`)
   return counts
 }
@@ -101,8 +107,12 @@ function found(world: World, { name, what, caughtBy }: Mutant, startedAt: number
 }
 
 function chosenMutants({ short, mutant }: RunOptions): readonly Mutant[] {
-  const name = mutant ?? (short ? SHORT_MUTANT : undefined)
-  return name === undefined ? MUTANTS : MUTANTS.filter((candidate) => candidate.name === name)
+  const names = mutant === undefined ? (short ? SHORT_MUTANTS : undefined) : [mutant]
+  return names === undefined ? MUTANTS : MUTANTS.filter(({ name }) => names.includes(name))
+}
+
+interface Tried extends Mutant {
+  readonly caught: boolean
 }
 
 async function main(args: readonly string[]): Promise<number> {
@@ -118,8 +128,13 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const mutants = chosenMutants(options)
   if (mutants.length > 0) console.log(`locks that are broken on purpose: seed ${options.seed}`)
-  for (const mutant of mutants) add(await broken(mutant, options))
-  if (options.mutant === undefined || options.mutant === 'none') add(await honest(options))
+  const tried: Tried[] = []
+  for (const mutant of mutants) {
+    const result = await broken(mutant, options)
+    add(result)
+    tried.push({ ...mutant, caught: result.failed === 0 })
+  }
+  if (options.mutant === undefined || options.mutant === 'none') add(await honest(options, tried))
   console.log(`${String(counts.passed)} passed, ${String(counts.failed)} failed`)
   return counts.failed === 0 ? 0 : 1
 }

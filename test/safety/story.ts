@@ -1,6 +1,7 @@
 /** A history put in order: calls with what came of them, faults, and looks at the server. */
-import type { Entry, Terms } from './history.js'
+import type { Entry, Holder, Terms } from './history.js'
 import type { Span } from './intervals.js'
+import type { Thing } from './things.js'
 
 /** One call of acquire. */
 export interface Attempt {
@@ -8,6 +9,10 @@ export interface Attempt {
   readonly process: string
   readonly lock: string
   readonly parent: string | undefined
+  /** The call of the multi-lock that this is a part of. */
+  readonly whole: string | undefined
+  readonly side: 'read' | 'write' | undefined
+  readonly permits: number
   readonly invokedAt: number
   /** How long it may take: until the wait is over or it is aborted. */
   readonly waitMs: number
@@ -34,7 +39,11 @@ export interface Hold {
   readonly process: string
   readonly lock: string
   readonly owner: string
+  /** How the server shows it: one field of a hash, or a few permits. */
+  readonly fields: readonly string[]
+  readonly attempt: Attempt
   readonly grantedAt: number
+  readonly token: number | undefined
   readonly tenure: Tenure
   lost: { readonly at: number; readonly reason: string } | undefined
   releaseAt: number | undefined
@@ -44,6 +53,10 @@ export interface Hold {
   saw: string | undefined
   writeAt: number | undefined
   wroteAt: number | undefined
+  /** The write was one that a fence looked at. */
+  fenced: boolean
+  /** The fence has refused it. */
+  stale: boolean
 }
 
 export interface FaultSpan extends Span {
@@ -56,14 +69,14 @@ export interface FaultSpan extends Span {
 /** A look at the server. */
 export interface Look extends Span {
   readonly lock: string
-  readonly owner: string | null
-  readonly count: number
+  readonly holders: readonly Holder[]
+  readonly queue: readonly string[]
 }
 
-/** A theft: until `to` the key of these owners was removed. */
+/** A theft: until `to` the key with these fields was removed. */
 export interface Theft extends Span {
   readonly lock: string
-  readonly owners: readonly string[]
+  readonly fields: readonly string[]
 }
 
 /** The end of a process. */
@@ -94,6 +107,7 @@ export class Story {
   readonly revived: { readonly hold: Hold; readonly at: number }[] = []
   readonly #tenures = new Map<string, Tenure>()
   readonly #stalls = new Map<string, Span[]>()
+  readonly #holdsOf = new Map<string, Hold[]>()
   readonly #open = new Map<number, Extract<Entry, { readonly is: 'fault' }>>()
 
   constructor(entries: readonly Entry[], terms: Terms) {
@@ -114,9 +128,25 @@ export class Story {
     return this.faults.filter(({ on }) => on === null || on === process)
   }
 
+  /** The outermost call that a call is made in. */
+  root(attempt: Attempt): Attempt {
+    const around = attempt.parent === undefined ? undefined : this.attempts.get(attempt.parent)
+    return around === undefined ? attempt : this.root(around)
+  }
+
   /** The holds of a lock. */
   of(lock: string): readonly Hold[] {
-    return this.holds.filter((hold) => hold.lock === lock)
+    return this.#holdsOf.get(lock) ?? []
+  }
+
+  /** What the lock of this name is. */
+  thing(lock: string): Thing | undefined {
+    return this.terms.locks.find(({ name }) => name === lock)
+  }
+
+  /** The names of the locks that have keys of their own: of a multi-lock its members are judged. */
+  get singles(): readonly string[] {
+    return this.terms.locks.filter(({ members }) => members === undefined).map(({ name }) => name)
   }
 
   /** The end of the history. */
@@ -142,14 +172,18 @@ export class Story {
     attempt.endedAt = entry.t
     if (entry.is === 'refused') attempt.refusal = entry.why
     else {
-      attempt.hold = holdOf(attempt, entry, this.#tenure(entry))
+      attempt.hold = holdOf(attempt, entry, this.#tenure(attempt, entry))
       this.holds.push(attempt.hold)
+      const others = this.#holdsOf.get(attempt.lock)
+      if (others === undefined) this.#holdsOf.set(attempt.lock, [attempt.hold])
+      else others.push(attempt.hold)
     }
   }
 
-  #tenure({ owner, until, ttlMs }: Extract<Entry, { readonly is: 'granted' }>): Tenure {
-    const tenure = this.#tenures.get(owner) ?? { ttls: [], until }
-    this.#tenures.set(owner, tenure)
+  #tenure(attempt: Attempt, { owner, until, ttlMs }: Extract<Entry, { readonly is: 'granted' }>): Tenure {
+    const key = `${attempt.lock} ${owner} ${attempt.side ?? ''}`
+    const tenure = this.#tenures.get(key) ?? { ttls: [], until }
+    this.#tenures.set(key, tenure)
     tenure.until = Math.max(tenure.until, until)
     tenure.ttls.push(ttlMs)
     return tenure
@@ -185,6 +219,10 @@ export class Story {
         break
       case 'write':
         hold.writeAt = t
+        hold.fenced = entry.fenced === true
+        break
+      case 'stale':
+        hold.stale = true
         break
       case 'wrote':
         hold.wroteAt = t
@@ -216,10 +254,13 @@ export class Story {
         break
       }
       case 'seen':
-        this.looks.push({ from: entry.from, to: t, lock: entry.lock, owner: entry.owner, count: entry.count })
+        this.looks.push({
+          ...{ from: entry.from, to: t, lock: entry.lock },
+          ...{ holders: entry.holders, queue: entry.queue ?? [] },
+        })
         break
       case 'forced':
-        this.thefts.push({ from: entry.from, to: t, lock: entry.lock, owners: entry.owners })
+        this.thefts.push({ from: entry.from, to: t, lock: entry.lock, fields: entry.fields })
         break
       case 'gone':
         this.endings.set(entry.who, { at: t, killed: entry.killed, how: entry.how })
@@ -244,12 +285,9 @@ export class Story {
 }
 
 function attemptOf(entry: Extract<Entry, { readonly is: 'invoke' }>): Attempt {
-  const { call, process, lock, parent, t, waitMs, abortMs, final, keeps } = entry
+  const { call, process, lock, parent, whole, side, permits = 1, t, waitMs, abortMs, final, keeps } = entry
   return {
-    call,
-    process,
-    lock,
-    parent,
+    ...{ call, process, lock, parent, whole, side, permits },
     invokedAt: t,
     waitMs: Math.min(waitMs ?? Infinity, abortMs ?? Infinity),
     final: final === true,
@@ -262,13 +300,10 @@ function attemptOf(entry: Extract<Entry, { readonly is: 'invoke' }>): Attempt {
 
 function holdOf(attempt: Attempt, entry: Extract<Entry, { readonly is: 'granted' }>, tenure: Tenure): Hold {
   const { call, process, lock } = attempt
+  const { owner, t: grantedAt, token, ids } = entry
   return {
-    call,
-    process,
-    lock,
-    owner: entry.owner,
-    grantedAt: entry.t,
-    tenure,
+    ...{ call, process, lock, owner, attempt, grantedAt, token, tenure },
+    fields: ids ?? [attempt.side === 'write' ? `${owner}:write` : owner],
     lost: undefined,
     releaseAt: undefined,
     released: undefined,
@@ -277,6 +312,8 @@ function holdOf(attempt: Attempt, entry: Extract<Entry, { readonly is: 'granted'
     saw: undefined,
     writeAt: undefined,
     wroteAt: undefined,
+    fenced: false,
+    stale: false,
   }
 }
 

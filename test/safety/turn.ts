@@ -1,38 +1,36 @@
 /** One turn of a caller: acquire, work on the resource, release; and everything told as it happens. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AcquireOptions, Lease, Lock, Mutex, RenewOkEvent } from '../../src/index.js'
+import type { AcquireOptions, GuardedValue, Lease, RenewOkEvent } from '../../src/index.js'
 import type { CallEvent } from './history.js'
 import { now } from './journal.js'
-import type { Plan } from './plan.js'
+import { briefPlan, type Plan } from './plan.js'
 import type { Random } from './random.js'
 import type { Store } from './store.js'
+import { codeOf, tokenOf, Visit } from './visit.js'
+import { idsOf, membersIn, type Way } from './ways.js'
 
 /** What a worker's callers have in common. */
 export interface Kit {
   readonly random: Random
   readonly store: Store
+  /** The value of a fenced lock, behind its fence. */
+  guarded(name: string): GuardedValue
   readonly watchdogMs: number
   readonly leases: Leases
   newCall(): string
   tell(call: string, event: CallEvent, t?: number): void
 }
 
-/** The lock of a turn. */
-export interface Subject {
-  readonly name: string
-  readonly lock: Lock | Mutex
-}
-
 /** The lease that a nested turn is made in. */
 interface Around {
   readonly call: string
   readonly lease: Lease
+  readonly way: Way
   /** The code runs in the scope of the lease. */
   readonly scoped: boolean
 }
 
 const STEP_MS = 15
-const INNER_WAIT_MS = 1_000
 
 /** The leases that are held, for events that name an owner only. */
 export class Leases {
@@ -69,19 +67,22 @@ export function tellUntil(kit: Kit, call: string, lease: Lease): boolean {
 }
 
 /** Never rejects. */
-export async function takeTurn(kit: Kit, subject: Subject, plan: Plan, around?: Around): Promise<void> {
+export async function takeTurn(kit: Kit, way: Way, plan: Plan, around?: Around): Promise<void> {
   const call = kit.newCall()
-  const turn = new Turn(kit, { call, subject, plan, around })
+  const turn = new Turn(kit, { call, way, plan, around })
   kit.tell(call, {
     is: 'invoke',
-    lock: subject.name,
+    lock: way.name,
     waitMs: waitOf(plan) ?? null,
     abortMs: plan.abortMs,
     parent: around?.call,
+    side: way.side,
+    permits: way.permits,
     keeps: plan.minHoldMs === undefined ? undefined : true,
+    final: plan.final,
   })
   try {
-    await turn.take(optionsOf(plan, around))
+    await turn.take(optionsOf(way, plan, around))
   } catch (error) {
     turn.failed(error)
   }
@@ -92,6 +93,7 @@ function waitOf({ how, waitMs }: Plan): number | undefined {
 }
 
 function optionsOf(
+  way: Way,
   { waitMs, leaseMs, minHoldMs, abortMs }: Plan,
   around: Around | undefined,
 ): AcquireOptions {
@@ -100,13 +102,21 @@ function optionsOf(
     leaseTime: leaseMs,
     minHold: minHoldMs,
     signal: abortMs === undefined ? undefined : AbortSignal.timeout(abortMs),
-    within: around === undefined || around.scoped ? undefined : around.lease,
+    within: around === undefined || around.scoped || around.way.name !== way.name ? undefined : around.lease,
   }
+}
+
+/** A lease as the checker knows it: a multi-lock's has one for each of its members besides. */
+interface Part {
+  readonly call: string
+  /** The lock that is judged. */
+  readonly name: string
+  readonly lease: Lease
 }
 
 interface TurnParts {
   readonly call: string
-  readonly subject: Subject
+  readonly way: Way
   readonly plan: Plan
   readonly around: Around | undefined
 }
@@ -114,7 +124,8 @@ interface TurnParts {
 class Turn {
   readonly #kit: Kit
   readonly #parts: TurnParts
-  #granted: Lease | undefined
+  /** The lease itself first, once it is granted. */
+  #granted: readonly Part[] = []
 
   constructor(kit: Kit, parts: TurnParts) {
     this.#kit = kit
@@ -122,18 +133,18 @@ class Turn {
   }
 
   async take(options: AcquireOptions): Promise<void> {
-    const { lock } = this.#parts.subject
+    const { taking } = this.#parts.way
     switch (this.#parts.plan.how) {
       case 'using':
-        await lock.using(options, (lease) => this.#section(lease, true))
-        this.#tell({ is: 'released', outcome: 'ended' })
+        await taking.using(options, (lease) => this.#section(lease, true))
+        this.#released('ended')
         break
       case 'acquire':
-        await this.#bare(await lock.acquire(options))
+        await this.#bare(await taking.acquire(options))
         break
       case 'try': {
-        const lease = await lock.tryAcquire(options)
-        if (lease === null) this.#tell({ is: 'refused', why: 'busy' })
+        const lease = await taking.tryAcquire(options)
+        if (lease === null) this.#kit.tell(this.#parts.call, { is: 'refused', why: 'busy' })
         else await this.#bare(lease)
       }
     }
@@ -141,98 +152,98 @@ class Turn {
 
   failed(error: unknown): void {
     const why = nameOf(error)
-    this.#tell(this.#granted === undefined ? { is: 'refused', why } : { is: 'released', outcome: why })
+    if (this.#granted.length > 0) this.#released(why)
+    else this.#kit.tell(this.#parts.call, { is: 'refused', why })
   }
 
   async #bare(lease: Lease): Promise<void> {
     await this.#section(lease, false)
-    this.#tell({ is: 'released', outcome: await lease.release() })
+    this.#released(await lease.release())
+  }
+
+  #released(outcome: string): void {
+    this.#tellAll({ is: 'released', outcome })
   }
 
   /** The last thing that is told in here is the release, since the caller makes it at once. */
   async #section(lease: Lease, scoped: boolean): Promise<void> {
-    const { call, around } = this.#parts
+    const { around, plan } = this.#parts
     this.#begin(lease)
-    this.#kit.leases.add(call, lease)
+    for (const part of this.#granted) this.#kit.leases.add(part.call, part.lease)
     try {
-      if (around === undefined) await this.#onResource(lease, () => this.#work(lease, scoped))
-      else await this.#hold(lease, this.#parts.plan.holdMs)
+      if (around === undefined) await this.#onResources(lease, () => this.#work(lease, scoped))
+      else await this.#hold(lease, plan.holdMs)
     } finally {
-      this.#kit.leases.remove(call, lease)
-      this.#tell({ is: 'release' })
+      for (const part of this.#granted) this.#kit.leases.remove(part.call, part.lease)
+      this.#tellAll({ is: 'release' })
     }
   }
 
   #begin(lease: Lease): void {
-    this.#granted = lease
-    const { leaseMs: ttlMs = this.#kit.watchdogMs } = this.#parts.plan
-    const at = now()
-    const { owner, remaining } = lease
-    this.#tell({ is: 'granted', owner, until: at + remaining, ttlMs }, at)
+    const { call, way, plan, around } = this.#parts
+    const members = membersIn(lease).map((member, i) => ({
+      call: `${call}/${String(i + 1)}`,
+      name: member.lock,
+      lease: member,
+    }))
+    this.#granted = [{ call, name: way.name, lease }, ...members]
+    for (const { call: part, name } of members)
+      this.#kit.tell(part, {
+        ...{ is: 'invoke', lock: name, waitMs: waitOf(plan) ?? null, whole: call, parent: around?.call },
+        keeps: plan.minHoldMs === undefined ? undefined : true,
+      })
+    for (const part of this.#granted) this.#tellGranted(part)
     const told = (): void => {
-      this.#tell({ is: 'lost', reason: reasonOf(lease.signal) })
+      this.#tellAll({ is: 'lost', reason: reasonOf(lease.signal) })
     }
     if (lease.signal.aborted) told()
     else lease.signal.addEventListener('abort', told)
   }
 
-  /** The resource may be out of reach; then the section goes on without it. */
-  async #onResource(lease: Lease, work: () => Promise<void>): Promise<void> {
-    const { call, subject } = this.#parts
-    const { store } = this.#kit
-    const entered = await this.#enter(lease)
-    await work()
-    if (!entered) return
-    try {
-      if (isHeld(lease)) {
-        this.#tell({ is: 'write' })
-        await store.write(subject.name, call)
-        this.#tell({ is: 'wrote' })
-      }
-      const from = now()
-      const intact = await store.leave(subject.name, lease.owner)
-      this.#tell({ is: 'left', from, intact })
-    } catch {
-      // The write is told as one without an answer.
-    }
+  #tellGranted({ call, lease }: Part): void {
+    const { leaseMs: ttlMs = this.#kit.watchdogMs } = this.#parts.plan
+    const at = now()
+    const { owner, remaining } = lease
+    this.#kit.tell(
+      call,
+      { is: 'granted', owner, until: at + remaining, ttlMs, token: tokenOf(lease), ids: idsOf(lease) },
+      at,
+    )
   }
 
-  async #enter(lease: Lease): Promise<boolean> {
-    const { store } = this.#kit
-    const { name } = this.#parts.subject
-    try {
-      const from = now()
-      const found = await store.enter(name, lease.owner)
-      this.#tell({ is: 'entered', from, found })
-      const saw = await store.read(name)
-      this.#tell({ is: 'read', saw })
-      return true
-    } catch {
-      return false
-    }
+  /** What the lock protects: of a multi-lock, what each of its members does. */
+  async #onResources(lease: Lease, work: () => Promise<void>): Promise<void> {
+    const visits = this.#parts.way.alone ? this.#visits(lease) : []
+    for (const visit of visits) await visit.enter()
+    await work()
+    for (const visit of visits) await visit.leave()
+  }
+
+  #visits(lease: Lease): Visit[] {
+    const { kind } = this.#parts.way
+    const own = this.#granted.length > 1 ? this.#granted.slice(1) : this.#granted
+    return own.map(
+      ({ call, name, lease: part }) =>
+        new Visit({
+          ...{ call, name, lease, store: this.#kit.store, owner: part.owner },
+          guarded: kind === 'fenced' ? this.#kit.guarded(name) : undefined,
+          tell: (event) => {
+            this.#kit.tell(call, event)
+          },
+        }),
+    )
   }
 
   async #work(lease: Lease, scoped: boolean): Promise<void> {
-    const { plan, call, subject } = this.#parts
+    const { plan, call, way } = this.#parts
     await this.#hold(lease, plan.holdMs / 2)
     if (plan.extendMs !== undefined) await this.#extend(lease, plan.extendMs)
     for (let inner = 0; inner < plan.nested; inner++) {
-      await takeTurn(this.#kit, subject, this.#innerPlan(scoped), { call, lease, scoped })
+      const { way: next, waitMs } = this.#kit.random.pick(way.inner)
+      const brief = briefPlan(scoped ? 'using' : 'acquire', waitMs, this.#kit.random.between(0, 30))
+      await takeTurn(this.#kit, next, brief, { call, lease, way, scoped })
     }
     await this.#hold(lease, plan.holdMs / 2)
-  }
-
-  #innerPlan(scoped: boolean): Plan {
-    return {
-      how: scoped ? 'using' : 'acquire',
-      waitMs: INNER_WAIT_MS,
-      abortMs: undefined,
-      leaseMs: undefined,
-      minHoldMs: undefined,
-      holdMs: this.#kit.random.between(0, 30),
-      extendMs: undefined,
-      nested: 0,
-    }
   }
 
   /** Works on as long as the lease is held, and tells so again and again. */
@@ -240,39 +251,32 @@ class Turn {
     const endAt = now() + ms
     while (now() < endAt) {
       await sleep(Math.min(STEP_MS, endAt - now()))
-      if (!tellUntil(this.#kit, this.#parts.call, lease)) return
+      if (!this.#tellUntil()) return
     }
   }
 
   async #extend(lease: Lease, ttlMs: number): Promise<void> {
-    this.#tell({ is: 'extend', ttlMs })
+    this.#tellAll({ is: 'extend', ttlMs })
     try {
       await lease.extend(ttlMs)
     } catch {
       // The lease tells itself whether it is held.
     }
-    tellUntil(this.#kit, this.#parts.call, lease)
+    this.#tellUntil()
   }
 
-  #tell(event: CallEvent, t?: number): void {
-    this.#kit.tell(this.#parts.call, event, t)
+  #tellUntil(): boolean {
+    const held = this.#granted.map(({ call, lease }) => tellUntil(this.#kit, call, lease))
+    return held[0] === true
   }
-}
 
-function isHeld(lease: Lease): boolean {
-  try {
-    lease.assertHeld()
-    return true
-  } catch {
-    return false
+  #tellAll(event: CallEvent): void {
+    for (const { call } of this.#granted) this.#kit.tell(call, event)
   }
 }
 
-/** Told apart by code, not by class: the library may be another copy. */
 function nameOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return String(error)
-  if ('code' in error && typeof error.code === 'string') return error.code
-  return error instanceof Error ? error.name : 'unknown'
+  return codeOf(error) ?? (error instanceof Error ? error.name : String(error))
 }
 
 function reasonOf({ reason }: AbortSignal): string {

@@ -7,16 +7,19 @@ import { createClient } from 'redis'
 import type { Holdfast, RenewOkEvent } from '../../src/index.js'
 import type { CallEvent, Line } from './history.js'
 import { Journal, now } from './journal.js'
-import type { Order, Report, Task, Thing } from './messages.js'
-import { drawPlan } from './plan.js'
+import type { Order, Report, Task } from './messages.js'
+import { briefPlan, drawPlan } from './plan.js'
 import { Random } from './random.js'
-import { Store } from './store.js'
-import { Leases, takeTurn, tellUntil, type Kit, type Subject } from './turn.js'
+import { Store, STORE_DATABASE } from './store.js'
+import { judgedOf } from './things.js'
+import { Leases, takeTurn, tellUntil, type Kit } from './turn.js'
+import { waysOf, type Way } from './ways.js'
 
 const BEAT_MS = 5
 /** A beat that is later than this is told as a stall. */
 const TOLERATED_MS = 3
 const FINAL_WAIT_MS = 15_000
+const END_WITHIN_MS = 2_000
 
 const task = JSON.parse(process.argv[2] ?? '') as Task
 const library = (await import(task.source)) as typeof Library
@@ -62,12 +65,12 @@ interface Connection {
 }
 
 /** Both reconnect quickly and for ever; nothing else is set. */
-async function connect(): Promise<Connection> {
-  return task.client === 'ioredis' ? connectIoredis() : connectNodeRedis()
+async function connect(port: number): Promise<Connection> {
+  return task.client === 'ioredis' ? connectIoredis(port) : connectNodeRedis(port)
 }
 
-async function connectIoredis(): Promise<Connection> {
-  const client = new Redis({ port: task.port, host: '127.0.0.1', retryStrategy: reconnectAfter })
+async function connectIoredis(port: number): Promise<Connection> {
+  const client = new Redis({ port, host: '127.0.0.1', retryStrategy: reconnectAfter })
   client.on('error', () => undefined)
   await client.ping()
   return {
@@ -78,8 +81,8 @@ async function connectIoredis(): Promise<Connection> {
   }
 }
 
-async function connectNodeRedis(): Promise<Connection> {
-  const url = `redis://127.0.0.1:${String(task.port)}`
+async function connectNodeRedis(port: number): Promise<Connection> {
+  const url = `redis://127.0.0.1:${String(port)}`
   const client = createClient({ url, socket: { reconnectStrategy: reconnectAfter } })
   client.on('error', () => undefined)
   await client.connect()
@@ -95,33 +98,22 @@ function reconnectAfter(times: number): number {
   return Math.min(50 * (times + 1), 300)
 }
 
-function subjectOf(holdfast: Holdfast, { kind, name }: Thing): Subject {
-  return { name, lock: kind === 'lock' ? holdfast.lock(name) : holdfast.mutex(name) }
-}
-
-/** One caller that wants one lock again and again. */
-async function lane(kit: Kit, subject: Subject, thing: Thing): Promise<void> {
+/** One caller that wants one thing again and again, in one way or another. */
+async function lane(kit: Kit, ways: readonly Way[]): Promise<void> {
   while (!finishing) {
     await sleep(random.between(0, task.manners.restMs))
-    await takeTurn(kit, subject, drawPlan(random, thing, task.manners, task.watchdogMs))
+    const way = random.pick(ways)
+    await takeTurn(kit, way, drawPlan(random, way, task.manners, task.watchdogMs))
   }
 }
 
-/** Every lock once more, now that nothing is broken. */
-async function lastRound(kit: Kit, subjects: readonly Subject[]): Promise<void> {
-  for (const { name, lock } of subjects) {
-    const call = kit.newCall()
-    kit.tell(call, { is: 'invoke', lock: name, waitMs: FINAL_WAIT_MS, final: true })
-    try {
-      const lease = await lock.acquire({ waitTime: FINAL_WAIT_MS })
-      const at = now()
-      const { owner, remaining } = lease
-      kit.tell(call, { is: 'granted', owner, until: at + remaining, ttlMs: task.watchdogMs }, at)
-      kit.tell(call, { is: 'release' })
-      kit.tell(call, { is: 'released', outcome: await lease.release() })
-    } catch (error) {
-      kit.tell(call, { is: 'refused', why: String(error) })
-    }
+/** Everything once more, now that nothing is broken. */
+async function lastRound(kit: Kit, holdfast: Holdfast, others: readonly Holdfast[]): Promise<void> {
+  for (const thing of judgedOf(task.things)) {
+    const ways = waysOf(holdfast, thing, others)
+    const way = ways.find(({ alone }) => alone) ?? ways[0]
+    if (way !== undefined)
+      await takeTurn(kit, way, { ...briefPlan('acquire', FINAL_WAIT_MS, 0), final: true })
   }
 }
 
@@ -145,38 +137,53 @@ function block(ms: number): void {
   while (now() < endAt);
 }
 
+const fences = new Redis({ port: task.storePort, host: '127.0.0.1', db: STORE_DATABASE })
+fences.on('error', () => undefined)
+const guard = new library.RedisGuard(fences)
 const kit: Kit = {
   random,
   leases,
   store: new Store(task.storePort),
+  guarded: (name) => guard.value(`fence:${name}`),
   watchdogMs: task.watchdogMs,
   newCall: () => `${task.process}#${String((calls += 1))}`,
   tell: tellCall,
 }
 
-const connection = await connect()
-const { client } = connection
-const holdfast = new library.Holdfast(client, {
-  lockWatchdogTimeout: task.watchdogMs,
-  commandTimeout: task.commandTimeoutMs,
-  unavailableAfter: 4_000,
-})
+const connections = await Promise.all([task.port, ...task.otherPorts].map(connect))
+const [holdfast, ...others] = connections.map(
+  ({ client }) =>
+    new library.Holdfast(client, {
+      lockWatchdogTimeout: task.watchdogMs,
+      fairLockWaitTimeout: task.placeMs,
+      commandTimeout: task.commandTimeoutMs,
+      unavailableAfter: 4_000,
+    }),
+)
+if (holdfast === undefined) throw new Error('no server')
 const stopBeat = startBeat()
 listen()
 write({ t: now(), is: 'began', client: task.client })
 report({ report: 'ready' })
 
 const lanes = task.things.flatMap((thing) =>
-  Array.from({ length: task.lanes }, () => lane(kit, subjectOf(holdfast, thing), thing)),
+  Array.from({ length: task.lanes }, () => lane(kit, waysOf(holdfast, thing, others))),
 )
 await Promise.all(lanes)
-await lastRound(
-  kit,
-  task.things.map((thing) => subjectOf(holdfast, thing)),
-)
-const { held, waiting, contests, pending } = holdfast.stats()
-await holdfast.close()
-connection.close()
+await lastRound(kit, holdfast, others)
+const all = [holdfast, ...others]
+const leftOver = (): number =>
+  all.reduce((sum, one) => {
+    const { held, waiting, contests, pending } = one.stats()
+    return sum + held + waiting + contests + pending
+  }, 0)
+// A red lock's release ends with the answer of a majority; the others answer a little later.
+for (const endAt = now() + END_WITHIN_MS; leftOver() > 0 && now() < endAt;) await sleep(10)
+const left = leftOver()
+await Promise.all(all.map((one) => one.close()))
+await guard.close()
+for (const connection of connections) connection.close()
+fences.disconnect()
 kit.store.close()
 stopBeat()
-write({ t: now(), is: 'ended', left: held + waiting + contests + pending })
+write({ t: now(), is: 'ended', left })

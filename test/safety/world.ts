@@ -5,13 +5,15 @@ import { startRedis, type RedisServer } from '../support/server.js'
 import { Control } from './control.js'
 import type { Fault, Scene } from './faults.js'
 import { Folder } from './folder.js'
-import type { ProcessEvent, Terms, WorldEvent } from './history.js'
+import type { ProcessEvent, RemainingKey, Terms, WorldEvent } from './history.js'
 import { Journal, now, readJournals } from './journal.js'
-import type { ClientName, Manners, Thing } from './messages.js'
+import type { ClientName, Manners } from './messages.js'
 import { LONGEST_TTL_MS } from './plan.js'
 import { Random } from './random.js'
 import { Seat } from './seat.js'
 import { Story } from './story.js'
+import { mayRemain } from './tidiness.js'
+import { judgedOf, seenOf, type Thing } from './things.js'
 
 export interface WorldOptions {
   readonly seed: string
@@ -26,6 +28,8 @@ export interface WorldOptions {
 
 export const WATCHDOG_MS = 1_000
 const COMMAND_TIMEOUT_MS = 800
+/** So that a dead waiter holds up nobody for long. */
+const PLACE_MS = 2_000
 const LANES = 2
 const LOOK_EVERY_MS = 20
 const BEAT_MS = 10
@@ -44,10 +48,12 @@ export class World implements AsyncDisposable {
   readonly #random: Random
   readonly #journal: Journal
   readonly #server: RedisServer
+  /** With the server, the members of red locks: a majority of them has no faults. */
+  readonly #others: RedisServer[] = []
   readonly #control: Control
   readonly #seats: Seat[] = []
-  /** Who was seen last, and since when. */
-  readonly #holders = new Map<string, { readonly owner: string; readonly from: number }>()
+  /** Who was seen last in each lock, and since when. */
+  readonly #holders = new Map<string, ReadonlyMap<string, number>>()
   readonly #beat: NodeJS.Timeout
   /** How a worker ended that nobody had killed or asked to end. */
   crash: string | undefined
@@ -76,6 +82,8 @@ export class World implements AsyncDisposable {
     const server = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'no'] })
     const world = new World(options, server)
     try {
+      if (options.things.some(({ kind }) => kind === 'red'))
+        world.#others.push(await startRedis(), await startRedis())
       for (let place = 1; place <= options.workers; place++) await world.#addSeat(place)
       await Promise.all(world.#seats.map((seat) => seat.fill()))
       world.#looking = world.#look()
@@ -88,10 +96,19 @@ export class World implements AsyncDisposable {
 
   get terms(): Terms {
     return {
-      locks: this.#options.things.map(({ name }) => name),
+      locks: judgedOf(this.#options.things),
       longestTtlMs: LONGEST_TTL_MS,
       commandTimeoutMs: COMMAND_TIMEOUT_MS,
     }
+  }
+
+  /** The server's name and version. */
+  async version(): Promise<string> {
+    const info = String(await this.#control.send('INFO', 'server'))
+    const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1]
+    return valkey === undefined
+      ? `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? ''}`
+      : `Valkey ${valkey}`
   }
 
   /** What was written down so far. */
@@ -135,7 +152,7 @@ export class World implements AsyncDisposable {
     for (const { proxy } of this.#seats) proxy.close()
     this.#control.close()
     await this.#looking
-    await this.#server.stop()
+    await Promise.all([this.#server, ...this.#others].map((server) => server.stop()))
     if (!this.#kept) this.folder[Symbol.dispose]()
   }
 
@@ -154,7 +171,8 @@ export class World implements AsyncDisposable {
     const { source, seed, things, manners, client } = this.#options
     const task = {
       ...{ source, seed, things, manners, folder: this.folder.path, storePort: this.#server.port },
-      ...{ lanes: LANES, watchdogMs: WATCHDOG_MS, commandTimeoutMs: COMMAND_TIMEOUT_MS },
+      otherPorts: this.#others.map(({ port }) => port),
+      ...{ lanes: LANES, watchdogMs: WATCHDOG_MS, commandTimeoutMs: COMMAND_TIMEOUT_MS, placeMs: PLACE_MS },
     }
     const seat = new Seat(place, await startProxy({ port: this.#server.port }), {
       task,
@@ -170,23 +188,19 @@ export class World implements AsyncDisposable {
   /** One look after the other, at all locks in turn. */
   async #look(): Promise<void> {
     while (this.#open) {
-      for (const { name } of this.#options.things) await this.#lookAt(name)
+      for (const thing of seenOf(this.#options.things)) await this.#lookAt(thing)
       await sleep(LOOK_EVERY_MS)
     }
   }
 
-  async #lookAt(lock: string): Promise<void> {
+  async #lookAt(thing: Thing): Promise<void> {
+    const { name: lock, kind } = thing
     const from = now()
     try {
-      const holders = await this.#control.look(lock)
-      const t = now()
-      const [holder = { owner: null, count: 0 }] = holders
-      // More than one is a state that no operation of a lock leaves behind.
-      for (const { owner, count } of holders.length > 1 ? holders : [holder])
-        this.#tell({ is: 'seen', from, lock, owner, count }, t)
-      if (holder.owner === null) this.#holders.delete(lock)
-      else if (this.#holders.get(lock)?.owner !== holder.owner)
-        this.#holders.set(lock, { owner: holder.owner, from })
+      const { holders, queue } = await this.#control.look(thing)
+      this.#tell({ is: 'seen', from, lock, holders, queue: kind === 'fair' ? queue : undefined })
+      const before = this.#holders.get(lock)
+      this.#holders.set(lock, new Map(holders.map(({ field }) => [field, before?.get(field) ?? from])))
     } catch {
       // The server is down, and there is nothing to see.
     }
@@ -207,10 +221,13 @@ export class World implements AsyncDisposable {
     let holder: Seat | undefined
     await until(() => {
       const since = now() - SETTLED_MS
-      const owners = [...this.#holders.values()].filter(({ from }) => from < since).map(({ owner }) => owner)
-      holder = this.#seats.find(
-        ({ clientId: id }) => id !== undefined && owners.some((o) => o.startsWith(id)),
+      const settled = [...this.#holders.values()].flatMap((fields) =>
+        [...fields].filter(([, from]) => from < since).map(([field]) => field),
       )
+      const seats = this.#seats.filter(
+        ({ clientId: id }) => id !== undefined && settled.some((field) => field.startsWith(id)),
+      )
+      if (seats.length > 0) holder = this.#random.pick(seats)
       return holder !== undefined
     }, HOLDER_WITHIN_MS)
     return holder ?? this.#random.pick(this.#seats)
@@ -228,20 +245,22 @@ export class World implements AsyncDisposable {
   }
 
   async #rob(): Promise<void> {
-    const { name: lock } = this.#random.pick(this.#options.things)
-    const from = now()
-    const owners = await this.#control.takeAway(lock)
-    this.#tell({ is: 'forced', from, lock, owners })
+    // Each of them, so that each of them is seen to bear it.
+    for (const thing of seenOf(this.#options.things)) {
+      const from = now()
+      const fields = await this.#control.takeAway(thing)
+      this.#tell({ is: 'forced', from, lock: thing.name, fields })
+    }
   }
 
   /** Resolves when each lock was seen with another owner than now. That it takes too long is for the checker to say. */
   async #granted(): Promise<void> {
     const before = new Map(this.#holders)
-    const missing = new Set(this.#options.things.map(({ name }) => name))
+    const missing = new Set(seenOf(this.#options.things).map(({ name }) => name))
     await until(() => {
       for (const name of missing) {
-        const owner = this.#holders.get(name)?.owner
-        if (owner !== undefined && owner !== before.get(name)?.owner) missing.delete(name)
+        const fields = [...(this.#holders.get(name)?.keys() ?? [])]
+        if (fields.some((field) => before.get(name)?.has(field) !== true)) missing.delete(name)
       }
       return missing.size === 0
     }, GRANT_WITHIN_MS)
@@ -249,15 +268,18 @@ export class World implements AsyncDisposable {
 
   async #tellRemains(): Promise<void> {
     const tidy = async (): Promise<boolean> => {
-      const keys = await this.#control.keys()
       const channels = await this.#control.channels()
-      return channels.length === 0 && !this.terms.locks.some((lock) => keys.includes(lock))
+      return channels.length === 0 && (await this.#left()).every((key) => mayRemain(this.terms.locks, key))
     }
+    // The link may be one to the server before its last restart.
+    await this.#control.send('PING').catch(() => undefined)
     await until(tidy, TIDY_WITHIN_MS)
-    const names = await this.#control.keys()
-    const keys = names.map(async (key) => ({ key, ttlMs: Number(await this.#control.send('PTTL', key)) }))
-    const found = (await Promise.all(keys)).filter(({ ttlMs }) => ttlMs !== -2)
-    this.#tell({ is: 'remains', keys: found, channels: await this.#control.channels() })
+    this.#tell({ is: 'remains', keys: await this.#left(), channels: await this.#control.channels() })
+  }
+
+  #left(): Promise<RemainingKey[]> {
+    const semaphores = this.terms.locks.filter(({ kind }) => kind === 'permits')
+    return this.#control.keys(semaphores.map(({ name }) => name))
   }
 }
 

@@ -1,100 +1,43 @@
 /** The state that each script of the permit semaphore leaves: keys, scores, TTLs, messages. */
 import { readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import * as scripts from '../../src/engine/redis/scripts.js'
-import type { ScriptDefinition } from '../../src/engine/redis/script.js'
-import { PeerPermits, permitId } from '../peer/permit-semaphore.js'
-import { Recorder, serverTime, text, zset, type Step } from '../peer/snapshot.js'
-import { raw, type Raw } from '../support/raw.js'
-import { startRedis, type RedisServer } from '../support/server.js'
-import { evaluate } from './stage.js'
+import { permitId } from '../peer/permit-semaphore.js'
+import { serverTime, text, zset } from '../peer/snapshot.js'
+import { raw } from '../support/raw.js'
+import {
+  onPermitServer,
+  A,
+  B,
+  C,
+  D,
+  DEAD,
+  ENDLESS,
+  MARK,
+  N,
+  T,
+  Z,
+  acquire,
+  add,
+  addPermits,
+  count,
+  give,
+  link,
+  on,
+  peer,
+  recorder,
+  release,
+  renew,
+  run,
+  seed,
+  set,
+  told,
+  trySet,
+  update,
+  server,
+} from './permits-stage.js'
 
-const N = 'downloads'
-const Z = '{downloads}:timeout'
-const CHANNEL = 'redisson_sc:{downloads}'
-const DEAD = 'redisson_unlock_latch:{downloads}:'
-const MARK = 'holdfast_request:{downloads}:r1'
-const ENDLESS = 922_337_203_685_477
-/** A client's clock that is far ahead of the server's: then every score is exact. */
-const T = 4_000_000_000_000
-
-// With what breaks text protocols and Lua patterns.
-const A = '00000d0a0a0dff00ff2525255d5b5c00'
-const B = 'ff0102030405060708090a0b0c0d0e0f'
-const C = '0000000000000000000000000000000c'
-const D = 'd0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0'
-
-let server: RedisServer
-let link: Raw
-let recorder: Recorder
-let peer: PeerPermits
-
-beforeAll(async () => {
-  server = await startRedis()
-  link = await raw(server.port)
-  recorder = await Recorder.on(link)
-  peer = new PeerPermits(link, N)
-})
-afterAll(async () => {
-  recorder.close()
-  await link[Symbol.asyncDispose]()
-  await server.stop()
-})
-beforeEach(() => recorder.clear())
-
-function run<Args, R>(definition: ScriptDefinition<Args, R>, args: Args, via: Raw = link): Promise<Step<R>> {
-  return recorder.act(async () => definition.decode(await evaluate(via, definition, args)))
-}
-
-const on = { count: N, leases: Z, channel: CHANNEL, publish: 'PUBLISH' }
-const told = (...payloads: (string | number)[]) =>
-  payloads.map((payload) => ({ channel: CHANNEL, payload: String(payload) }))
-
-interface Taking {
-  readonly nowMs?: number
-  readonly leaseMs?: number
-  readonly total?: number
-  readonly via?: Raw
-}
-
-function acquire(ids: readonly string[], taking: Taking = {}): Promise<Step<scripts.PermitsAcquireReply>> {
-  const { nowMs = T, leaseMs = 30_000, total = -1, via } = taking
-  const args = { ...on, tombstone: DEAD + String(ids[0]), nowMs, leaseMs, total, ids }
-  return run(scripts.permitsAcquire, args, via)
-}
-
-function release(
-  ids: readonly string[],
-  { entombMs = 0, via = link } = {},
-): Promise<Step<scripts.PermitsReleaseReply>> {
-  return run(scripts.permitsRelease, { ...on, tombstone: DEAD + String(ids[0]), entombMs, ids }, via)
-}
-
-function give(
-  ids: readonly string[],
-  { all = true, nowMs = T } = {},
-): Promise<Step<scripts.PermitsGiveReply>> {
-  return run(scripts.permitsGive, { ...on, nowMs, all: all ? 1 : 0, ids })
-}
-
-const count = (nowMs = T) => run(scripts.permitsCount, { ...on, nowMs })
-const set = (permits: number) => run(scripts.permitsSet, { ...on, request: MARK, permits, markMs: 60_000 })
-const trySet = (permits: number) =>
-  run(scripts.permitsTrySet, { ...on, request: MARK, permits, markMs: 60_000 })
-const renew = (owners: readonly string[], { ttlMs = 30_000, nowMs = T, via = link } = {}) =>
-  run(scripts.permitsRenew, { leases: owners.map(() => Z), nowMs, ttlMs, owners }, via)
-
-/** What is there, as a program without our scripts would have put it. */
-async function seed(available: number, out: Readonly<Record<string, number>> = {}): Promise<void> {
-  await link.command('SET', N, available)
-  for (const [id, score] of Object.entries(out)) await add(id, score)
-}
-
-function add(id: string, score: number): Promise<unknown> {
-  const script = `return redis.call('ZADD', KEYS[1], ARGV[1],
-    (ARGV[2]:gsub('..', function(pair) return string.char(tonumber(pair, 16)) end)))`
-  return link.command('EVAL', script, 1, Z, score, id)
-}
+onPermitServer()
 
 describe('permits/acquire', () => {
   test('uninitialised: nobody has said how many there are, and nothing is left behind', async () => {
@@ -104,11 +47,11 @@ describe('permits/acquire', () => {
   test('the table of the wire: for ever, then with a lease, then the wait for the first to expire', async () => {
     await trySet(2)
     const first = await acquire([A], { leaseMs: Number.MAX_SAFE_INTEGER })
-    expect(first.reply).toEqual({ outcome: 'granted', left: 1, ttlMs: 0 })
+    expect(first.reply).toEqual({ outcome: 'granted', left: '1', ttlMs: 0 })
     expect(first.keys).toMatchObject({ [N]: text(1, 'none'), [Z]: zset({ [A]: ENDLESS }) })
     const second = await acquire([B], { leaseMs: 6_000 })
     expect(second).toMatchObject({
-      reply: { outcome: 'granted', left: 0 },
+      reply: { outcome: 'granted', left: '0' },
       keys: { [N]: text(0, 'none'), [Z]: zset({ [A]: ENDLESS, [B]: T + 6_000 }) },
       messages: [],
     })
@@ -126,9 +69,14 @@ describe('permits/acquire', () => {
     await peer.trySet(2)
     await peer.tryAcquire({ ids: [A], now: 0 })
     await peer.tryAcquire({ ids: [B], now: 0, leaseMs: 6_000 })
-    expect((await acquire([C], { nowMs: 5_999 })).reply).toEqual({ outcome: 'busy', ttlMs: 1 })
+    expect((await acquire([C], { nowMs: 5_999 })).reply).toEqual({
+      outcome: 'busy',
+      available: '0',
+      total: '2',
+      ttlMs: 1,
+    })
     const recycled = await acquire([C], { nowMs: 6_000 })
-    expect(recycled.reply).toMatchObject({ outcome: 'granted', left: 0 })
+    expect(recycled.reply).toMatchObject({ outcome: 'granted', left: '0' })
     expect(recycled.messages).toEqual(told(1))
     expect(await peer.ids()).toEqual([C, A])
   })
@@ -156,22 +104,22 @@ describe('permits/acquire', () => {
     }
   })
 
-  test('all or none', async () => {
+  test('all or none; who gets none is told how many there are', async () => {
     await seed(2)
     expect(await acquire([A, B, C])).toEqual({
-      reply: { outcome: 'busy', ttlMs: -1 },
+      reply: { outcome: 'busy', available: '2', total: '2', ttlMs: -1 },
       keys: { [N]: text(2, 'none') },
       messages: [],
     })
     expect(await acquire([A, B])).toMatchObject({
-      reply: { outcome: 'granted', left: 0 },
+      reply: { outcome: 'granted', left: '0' },
       keys: { [N]: text(0, 'none'), [Z]: zset({ [A]: T + 30_000, [B]: T + 30_000 }) },
     })
   })
 
   test('the first one sets the number, and tells it', async () => {
     expect(await acquire([A], { total: 3 })).toEqual({
-      reply: { outcome: 'granted', left: 2, ttlMs: 0 },
+      reply: { outcome: 'granted', left: '2', ttlMs: 0 },
       keys: { [N]: text(2, 'none'), [Z]: zset({ [A]: T + 30_000 }) },
       messages: told(3),
     })
@@ -182,7 +130,7 @@ describe('permits/acquire', () => {
     await seed(0, { [A]: T + 5_000, [B]: 1_000 })
     await link.command('DEL', N)
     const step = await acquire([C], { total: 2 })
-    expect(step.reply).toMatchObject({ outcome: 'granted', left: 0 })
+    expect(step.reply).toMatchObject({ outcome: 'granted', left: '0' })
     expect(step.keys).toEqual({ [N]: text(0, 'none'), [Z]: zset({ [A]: T + 5_000, [C]: T + 30_000 }) })
   })
 
@@ -194,7 +142,7 @@ describe('permits/acquire', () => {
       [60_000, 60_000],
     ] as const)
       expect(await acquire([A, B], { leaseMs })).toEqual({
-        reply: { outcome: 'granted', left: 1, ttlMs: 0 },
+        reply: { outcome: 'granted', left: '1', ttlMs: 0 },
         keys: { [N]: text(1, 'none'), [Z]: zset({ [A]: T + restMs, [B]: T + restMs }) },
         messages: [],
       })
@@ -205,7 +153,7 @@ describe('permits/acquire', () => {
     await acquire([A, B])
     await give([A])
     const step = await acquire([A, B], { leaseMs: 60_000 })
-    expect(step.reply).toMatchObject({ outcome: 'granted', left: 1 })
+    expect(step.reply).toMatchObject({ outcome: 'granted', left: '1' })
     expect(step.keys).toEqual({ [N]: text(1, 'none'), [Z]: zset({ [A]: T + 60_000, [B]: T + 60_000 }) })
   })
 
@@ -221,7 +169,7 @@ describe('permits/acquire', () => {
   test('makes up for a total that was lowered under what is out', async () => {
     await seed(-2, { [A]: 1_000, [B]: 1_001, [C]: 1_002, [D]: T })
     const step = await acquire([flipped(A)])
-    expect(step.reply).toMatchObject({ outcome: 'granted', left: 0 })
+    expect(step.reply).toMatchObject({ outcome: 'granted', left: '0' })
     expect(step.messages).toEqual(told(1))
   })
 
@@ -387,8 +335,6 @@ describe('permits/renew', () => {
 })
 
 describe('permits/update and permits/rest', () => {
-  const update = (id: string, leaseMs: number, nowMs = T) =>
-    run(scripts.permitsUpdate, { leases: Z, nowMs, leaseMs, id })
   const rest = (id: string, nowMs = 0) => run(scripts.permitsRest, { leases: Z, nowMs, id })
 
   test('an expiry is set sooner and later; what has expired or was never out stays as it is', async () => {
@@ -401,6 +347,19 @@ describe('permits/update and permits/rest', () => {
       expect(step.reply).toEqual({ outcome: 'gone' })
       expect(step.keys[Z]).toEqual(zset({ [A]: T + 90_000, [B]: nowMs - 1 }))
     }
+  })
+
+  test('a late copy changes nothing, and answers as the first one did', async () => {
+    await seed(0, { [A]: T })
+    expect(await update(A, 5_000, MARK)).toMatchObject({
+      reply: { outcome: 'updated' },
+      keys: { [Z]: zset({ [A]: T + 5_000 }), [MARK]: text('set', 60_000) },
+    })
+    await update(A, 90_000)
+    expect(await update(A, 5_000, MARK)).toMatchObject({
+      reply: { outcome: 'updated' },
+      keys: { [Z]: zset({ [A]: T + 90_000 }) },
+    })
   })
 
   test('the rest is told; that of a permit for ever is -1', async () => {
@@ -416,12 +375,12 @@ describe('permits/count', () => {
   test('counts, takes back what has expired, and tells of it', async () => {
     await seed(1, { [A]: 1_000, [B]: 2_000, [C]: T })
     expect(await count(1_500)).toEqual({
-      reply: { outcome: 'counted', available: 2, acquired: 2 },
+      reply: { outcome: 'counted', available: '2', acquired: 2 },
       keys: { [N]: text(2, 'none'), [Z]: zset({ [B]: 2_000, [C]: T }) },
       messages: told(2),
     })
     expect(await count(1_500)).toMatchObject({
-      reply: { outcome: 'counted', available: 2, acquired: 2 },
+      reply: { outcome: 'counted', available: '2', acquired: 2 },
       messages: [],
     })
   })
@@ -438,79 +397,12 @@ describe('permits/count', () => {
     await link.command('EVAL', fill, 1, Z)
     await add(A, T)
     const first = await count(20_000)
-    expect(first.reply).toEqual({ outcome: 'counted', available: 20_001, acquired: 1 })
+    expect(first.reply).toEqual({ outcome: 'counted', available: '20001', acquired: 1 })
     expect((await acquire([B], { nowMs: 20_000 })).reply).toMatchObject({ outcome: 'granted' })
     for (let i = 0; i < 20; i++) await count(20_000)
     const last = await count(20_000)
-    expect(last.reply).toEqual({ outcome: 'counted', available: 20_000, acquired: 2 })
+    expect(last.reply).toEqual({ outcome: 'counted', available: '20000', acquired: 2 })
     expect(last.keys[N]).toEqual(text(20_000, 'none'))
-  })
-})
-
-describe('permits/try-set, set and add', () => {
-  const addPermits = (permits: number, total = -1) =>
-    run(scripts.permitsAdd, { ...on, request: MARK, permits, total, markMs: 60_000 })
-  const marked = { [MARK]: text(1, 60_000) }
-
-  test('try-set: set once, told once, and the repeated call answers like the first', async () => {
-    const first = await trySet(5)
-    expect(first).toEqual({
-      reply: { outcome: 'set' },
-      keys: { [N]: text(5, 'none'), ...marked },
-      messages: told(5),
-    })
-    expect(await trySet(5)).toEqual({ ...first, messages: [] })
-    await link.command('DEL', MARK)
-    expect(await trySet(7)).toEqual({
-      reply: { outcome: 'exists' },
-      keys: { [N]: text(5, 'none') },
-      messages: [],
-    })
-  })
-
-  test('set: the total is what is asked for, whatever is out', async () => {
-    expect(await set(5)).toMatchObject({ keys: { [N]: text(5, 'none') }, messages: told(5) })
-    await recorder.clear()
-    await seed(1, { [A]: T, [B]: 1_000 })
-    expect(await set(3)).toMatchObject({ keys: { [N]: text(1, 'none') }, messages: [] })
-    expect(await set(1)).toMatchObject({
-      reply: { outcome: 'set' },
-      keys: { [N]: text(-1, 'none'), ...marked },
-      messages: told(1),
-    })
-    // A late copy does not undo what came after it.
-    await link.command('SET', N, 8)
-    expect(await set(1)).toMatchObject({ keys: { [N]: text(8, 'none') }, messages: [] })
-  })
-
-  test('the TTL of the number stays with each change', async () => {
-    await seed(1)
-    await link.command('PEXPIRE', N, 60_000)
-    const before = await link.command('PEXPIRETIME', N)
-    await set(4)
-    await link.command('DEL', MARK)
-    expect((await addPermits(2)).keys[N]).toMatchObject({ value: '6' })
-    expect(await link.command('PEXPIRETIME', N)).toBe(before)
-  })
-
-  test('add: more is told, less is not, and a repeated call changes nothing', async () => {
-    await seed(1, { [A]: T })
-    const first = await addPermits(4)
-    expect(first).toMatchObject({
-      reply: { outcome: 'set' },
-      keys: { [N]: text(5, 'none'), ...marked },
-      messages: told(4),
-    })
-    expect(await addPermits(4)).toEqual({ ...first, messages: [] })
-    await link.command('DEL', MARK)
-    expect(await addPermits(-7)).toMatchObject({ keys: { [N]: text(-2, 'none') }, messages: [] })
-  })
-
-  test.each([
-    [-1, 4],
-    [10, 14],
-  ])('add to a number that is missing begins with what the caller knows (%i)', async (total, sum) => {
-    expect((await addPermits(4, total)).keys).toMatchObject({ [N]: text(sum, 'none') })
   })
 })
 
@@ -522,16 +414,21 @@ describe('what is in the way', () => {
     () => count(),
     () => set(3),
     () => trySet(3),
+    () => addPermits(1),
   ]
 
-  test("foreign: somebody's text under the name is left alone", async () => {
-    await link.command('SET', N, '12 monkeys')
-    for (const step of everything()) {
-      const { reply, keys } = await step()
-      expect(reply).toEqual({ outcome: 'foreign' })
-      expect(keys).toEqual({ [N]: text('12 monkeys', 'none') })
-    }
-  })
+  test.each(['12 monkeys', '007', '-0', '+1', '1.0', '9007199254740992', '9223372036854775807', ''])(
+    "foreign: somebody's text under the name is left alone: %j",
+    async (data) => {
+      await link.command('SET', N, data)
+      await add(D, T)
+      for (const step of everything()) {
+        const { reply, keys } = await step()
+        expect(reply).toEqual({ outcome: 'foreign' })
+        expect(keys).toEqual({ [N]: text(data, 'none'), [Z]: zset({ [D]: T }) })
+      }
+    },
+  )
 
   test.each([N, Z])('another type under %s stops everything before the first write', async (key) => {
     if (key === Z) await link.command('SET', N, 3)
@@ -550,9 +447,10 @@ describe('what is in the way', () => {
     try {
       await expect(acquire([D])).rejects.toThrow(/OOM/)
       expect((await renew([A])).keys[Z]).toMatchObject({ value: { [A]: T + 30_000 } })
+      expect((await update(B, 5_000)).keys[Z]).toMatchObject({ value: { [B]: T + 5_000 } })
       expect((await release([A], { entombMs: 60_000 })).reply).toEqual({ outcome: 'released' })
       expect((await give([B], { nowMs: 0 })).reply).toEqual({ outcome: 'released', number: 1 })
-      expect((await count()).reply).toEqual({ outcome: 'counted', available: 4, acquired: 1 })
+      expect((await count()).reply).toEqual({ outcome: 'counted', available: '4', acquired: 1 })
     } finally {
       await link.command('CONFIG', 'SET', 'maxmemory', '0')
     }
@@ -572,7 +470,12 @@ describe('what is in the way', () => {
       () => release([A, B], { via: app, entombMs: 60_000 }),
       () => run(scripts.permitsGive, { ...on, nowMs: T, all: 0, ids: [C] }, app),
       () => run(scripts.permitsCount, { ...on, nowMs: T }, app),
-      () => run(scripts.permitsUpdate, { leases: Z, nowMs: T, leaseMs: 5, id: C }, app),
+      () =>
+        run(
+          scripts.permitsUpdate,
+          { leases: Z, request: `${MARK}5`, nowMs: T, leaseMs: 5, markMs: 60_000, id: C },
+          app,
+        ),
       () => run(scripts.permitsRest, { leases: Z, nowMs: T, id: C }, app),
       () => run(scripts.permitsSet, { ...on, request: MARK, permits: 9, markMs: 60_000 }, app),
       () => run(scripts.permitsTrySet, { ...on, request: MARK, permits: 9, markMs: 60_000 }, app),

@@ -68,7 +68,7 @@ describe('each script, twice', () => {
     expect((await endRead(OWNER)).messages).toHaveLength(1)
     expect(await endRead(OWNER)).toEqual({ reply: { outcome: 'gone' }, keys: {}, messages: [] })
     await write(OWNER)
-    expect((await endWrite(OWNER)).messages).toHaveLength(1)
+    expect((await endWrite(OWNER)).messages.map(({ payload }) => payload)).toEqual(['1', '0'])
     await read(OTHER)
     expect(await endWrite(OWNER)).toMatchObject({ reply: { outcome: 'taken' }, messages: [] })
     expect(await endRead(OWNER)).toMatchObject({ reply: { outcome: 'taken' }, messages: [] })

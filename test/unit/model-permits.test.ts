@@ -34,7 +34,7 @@ describe('acquire', () => {
     })
     expect(acquire(holding(1), { owner: `${A},${B}` })).toEqual({
       state: holding(1),
-      reply: { outcome: 'busy', ttlMs: Infinity },
+      reply: { outcome: 'busy', available: 1, total: 1, ttlMs: Infinity },
       wake: false,
     })
     expect(acquire(holding(1)).reply).toEqual({ outcome: 'granted', left: 0, ttlMs: 5_000 })
@@ -43,9 +43,14 @@ describe('acquire', () => {
   test('tells a loser when the next one expires, unless it never does', () => {
     expect(acquire(holding(0, { [B]: 4_000, [C]: 2_500 }), {}, at(1_000)).reply).toEqual({
       outcome: 'busy',
+      available: 0,
+      total: 2,
       ttlMs: 1_500,
     })
-    expect(acquire(holding(0, { [B]: model.ENDLESS_MS })).reply).toEqual({ outcome: 'busy', ttlMs: Infinity })
+    expect(acquire(holding(0, { [B]: model.ENDLESS_MS })).reply).toMatchObject({
+      outcome: 'busy',
+      ttlMs: Infinity,
+    })
   })
 
   test('takes back as many expired ones as it wants, the oldest first, and says so', () => {
@@ -82,7 +87,7 @@ describe('acquire', () => {
     const fast: model.Moment = { nowMs: 0, clientMs: 60_000, serverMs: 0 }
     for (const wrong of [slow, fast]) {
       expect(acquire(holding(1), {}, wrong).state).toEqual(holding(0, { [A]: 65_000 }))
-      expect(acquire(holding(0, { [B]: 30_000 }), {}, wrong).reply).toEqual({
+      expect(acquire(holding(0, { [B]: 30_000 }), {}, wrong).reply).toMatchObject({
         outcome: 'busy',
         ttlMs: 30_000,
       })
@@ -142,10 +147,18 @@ describe('looking after permits', () => {
 
   test('an update goes both ways; the rest is told', () => {
     const state = holding(0, { [A]: 5_000 })
-    const update = (leaseMs: number) =>
-      model.update(state, { op: 'permits.update', name, id: A, leaseMs }, at(1_000))
-    expect(update(1_000).state).toEqual(holding(0, { [A]: 2_000 }))
-    expect(update(9_000).state).toEqual(holding(0, { [A]: 10_000 }))
+    const update = (leaseMs: number, before = state, request = 'r') =>
+      model.update(before, { op: 'permits.update', name, id: A, leaseMs, request }, at(1_000))
+    const soon = update(1_000).state
+    expect(soon.permits).toEqual(new Map([[A, 2_000]]))
+    const later = update(9_000, soon, 'another')
+    expect(later.state.permits).toEqual(new Map([[A, 10_000]]))
+    // A late copy changes nothing.
+    expect(update(1_000, later.state)).toEqual({
+      state: later.state,
+      reply: { outcome: 'updated' },
+      wake: false,
+    })
     const rest = (id: string, ms: number) => model.rest(state, { op: 'permits.rest', name, id }, at(ms)).reply
     expect(rest(A, 1_000)).toEqual({ outcome: 'held', ttlMs: 4_000 })
     expect(rest(A, 5_000)).toEqual({ outcome: 'gone' })
@@ -186,9 +199,34 @@ describe('the number', () => {
   test('is changed once by each request', () => {
     const once = add(holding(1), 2).state
     expect(add(once, 2)).toEqual({ state: once, reply: { outcome: 'set' }, wake: false })
-    expect(set(once, 9).state).toBe(once)
+    expect(set(once, 9)).toEqual({ state: once, reply: { outcome: 'set' }, wake: false })
     const begun = trySet(FREE, 3).state
     expect(trySet(begun, 3).reply).toEqual({ outcome: 'set' })
+    const same = set(holding(3), 3).state
+    expect(set({ ...same, value: { kind: 'count', count: 8 } }, 3).state.value).toEqual({
+      kind: 'count',
+      count: 8,
+    })
+    const refused = trySet(holding(1), 3).state
+    expect(trySet({ ...refused, value: undefined }, 3).reply).toEqual({ outcome: 'exists' })
+  })
+
+  test('stays within what is counted exactly, with what is out', () => {
+    const most = Number.MAX_SAFE_INTEGER
+    for (const [state, change] of [
+      [holding(most), 1],
+      [holding(most - 1, { [A]: 5_000 }), 1],
+      [holding(-most), -1],
+    ] as const) {
+      const { state: after, reply, wake } = add(state, change)
+      expect([after.value, reply, wake]).toEqual([state.value, { outcome: 'overflow' }, false])
+      expect(add({ ...after, value: { kind: 'count', count: 0 } }, change).reply).toEqual({
+        outcome: 'overflow',
+      })
+    }
+    expect(add(holding(most - 2, { [A]: 5_000 }), 1).reply).toEqual({ outcome: 'set' })
+    expect(release(holding(most, { [A]: 5_000 })).state).toEqual(holding(most))
+    expect(acquire(holding(2 ** 53)).reply).toEqual({ outcome: 'foreign' })
   })
 
   test('is nothing when it is gone, with nothing out', () => {

@@ -7,10 +7,10 @@
  *         └──the next who acquires or counts, once it has expired
  */
 import type {
-  ForeignReply,
   PermitsAcquire,
   PermitsAcquireReply,
   PermitsAdd,
+  PermitsAddReply,
   PermitsCount,
   PermitsCountReply,
   PermitsGive,
@@ -25,6 +25,7 @@ import type {
   ReleaseReply,
   RenewResult,
 } from '../operations.js'
+import { countOf, fits, FOREIGN, noted, noteOf, type Requested } from './count.js'
 import { at, entombed, unchanged, type KeyState, type Step, type Wake } from './state.js'
 
 /** The time of an operation, by three clocks. */
@@ -39,12 +40,13 @@ export interface Moment {
 
 /** The expiry of a permit that never expires: Redisson's "no lease". */
 export const ENDLESS_MS = 922_337_203_685_477
-/** How long the mark of a change is kept, by which a late copy knows that it was applied. */
+/** How long the note of a change is kept, by which a late copy knows that it was applied. */
 const MARK_MS = 60_000
+/** The largest number that is counted exactly. */
+const MOST = Number.MAX_SAFE_INTEGER
 /** So many expired permits are taken back in one step. */
 const CHUNK = 1_000
 
-const FOREIGN: ForeignReply = { outcome: 'foreign' }
 const NO_PERMITS: ReadonlyMap<string, number> = new Map()
 
 /** Takes permits, all or none, or repeats an attempt. */
@@ -80,7 +82,10 @@ function grantedOrBusy(
   moment: Moment,
 ): { readonly state: KeyState; readonly reply: PermitsAcquireReply } {
   const left = available(state) - wanted.size
-  if (left < 0) return { state, reply: { outcome: 'busy', ttlMs: nextMs(state, moment) } }
+  if (left < 0) {
+    const counted = { available: available(state), total: available(state) + permitsOf(state).size }
+    return { state, reply: { outcome: 'busy', ...counted, ttlMs: nextMs(state, moment) } }
+  }
   const taken = withPermits(withCount(state, left), new Map([...permitsOf(state), ...wanted]))
   return { state: taken, reply: { outcome: 'granted', left, ttlMs: left > 0 ? 0 : nextMs(taken, moment) } }
 }
@@ -131,9 +136,12 @@ export function renew(
 export function update(before: KeyState, operation: PermitsUpdate, moment: Moment): Step<PermitsUpdateReply> {
   const state = at(before, moment.nowMs)
   const { id, leaseMs } = operation
+  if (noteOf(state, operation) !== undefined) return unchanged(state, { outcome: 'updated' })
   if (!isOut(state, id, moment)) return unchanged(state, { outcome: 'gone' })
   const permits = new Map(permitsOf(state)).set(id, expiryOf(leaseMs, moment))
-  return unchanged(withPermits(state, permits), { outcome: 'updated' })
+  return unchanged(marked(withPermits(state, permits), operation, { note: 'set', moment }), {
+    outcome: 'updated',
+  })
 }
 
 /** Reads how long a permit is still out. */
@@ -153,7 +161,8 @@ export function count(before: KeyState, _operation: PermitsCount, moment: Moment
   const acquired = permitsOf(state).size - over.length
   if (countOf(state) === undefined) return unchanged(state, { outcome: 'uninitialised', acquired })
   const after = takenBack(state, over.slice(0, CHUNK))
-  const reply = { outcome: 'counted', available: available(state) + over.length, acquired } as const
+  const free = Math.min(available(state) + over.length, MOST)
+  const reply = { outcome: 'counted', available: free, acquired } as const
   return { state: after, reply, wake: over.length > 0 && available(after) > 0 && saying(available(after)) }
 }
 
@@ -165,11 +174,12 @@ export function set(
 ): Step<PermitsSetReply> {
   const state = at(before, moment.nowMs)
   if (foreign(state)) return unchanged(state, FOREIGN)
-  const { permits, request } = operation
+  const { permits } = operation
+  if (noteOf(state, operation) !== undefined) return unchanged(state, { outcome: 'set' })
+  const next = marked(state, operation, { note: 'set', moment })
   const wanted = permits - permitsOf(state).size
-  if (countOf(state) === wanted || state.tombstones.has(request)) return unchanged(state, { outcome: 'set' })
-  const next = marked(withCount(state, wanted), request, moment)
-  return { state: next, reply: { outcome: 'set' }, wake: saying(permits) }
+  if (countOf(state) === wanted) return unchanged(next, { outcome: 'set' })
+  return { state: withCount(next, wanted), reply: { outcome: 'set' }, wake: saying(permits) }
 }
 
 /** Sets how many permits there are in all, unless somebody has. */
@@ -180,21 +190,27 @@ export function trySet(
 ): Step<PermitsSetReply> {
   const state = at(before, moment.nowMs)
   if (foreign(state)) return unchanged(state, FOREIGN)
-  const { permits, request } = operation
-  if (state.tombstones.has(request)) return unchanged(state, { outcome: 'set' })
-  if (countOf(state) !== undefined) return unchanged(state, { outcome: 'exists' })
-  const next = marked(initialised(state, permits), request, moment)
+  const { permits } = operation
+  const note = noteOf(state, operation)
+  if (note !== undefined) return unchanged(state, { outcome: note === 'exists' ? note : 'set' })
+  if (countOf(state) !== undefined)
+    return unchanged(marked(state, operation, { note: 'exists', moment }), { outcome: 'exists' })
+  const next = marked(initialised(state, permits), operation, { note: 'set', moment })
   return { state: next, reply: { outcome: 'set' }, wake: saying(permits) }
 }
 
 /** Changes by how many permits there are in all. */
-export function add(before: KeyState, operation: PermitsAdd, moment: Moment): Step<PermitsSetReply> {
+export function add(before: KeyState, operation: PermitsAdd, moment: Moment): Step<PermitsAddReply> {
   const state = at(before, moment.nowMs)
   if (foreign(state)) return unchanged(state, FOREIGN)
-  const { permits, request, total } = operation
-  if (state.tombstones.has(request)) return unchanged(state, { outcome: 'set' })
-  const begun = initialised(state, total ?? 0)
-  const next = marked(withCount(begun, available(begun) + permits), request, moment)
+  const { permits, total } = operation
+  const note = noteOf(state, operation)
+  if (note !== undefined) return unchanged(state, { outcome: note === 'overflow' ? note : 'set' })
+  const sum = available(initialised(state, total ?? 0)) + permits
+  // What is out comes back to it.
+  if (!fits(sum) || sum + permitsOf(state).size > MOST)
+    return unchanged(marked(state, operation, { note: 'overflow', moment }), { outcome: 'overflow' })
+  const next = marked(withCount(state, sum), operation, { note: 'set', moment })
   return { state: next, reply: { outcome: 'set' }, wake: permits > 0 && saying(permits) }
 }
 
@@ -222,16 +238,12 @@ function permitsOf(state: KeyState): ReadonlyMap<string, number> {
   return state.permits ?? NO_PERMITS
 }
 
-function countOf({ value }: KeyState): number | undefined {
-  return value?.kind === 'count' ? value.count : undefined
-}
-
 function available(state: KeyState): number {
   return countOf(state) ?? 0
 }
 
 function foreign({ value }: KeyState): boolean {
-  return value !== undefined && value.kind !== 'count'
+  return value !== undefined && !(value.kind === 'count' && fits(value.count))
 }
 
 function isOut(state: KeyState, id: string, moment: Moment): boolean {
@@ -257,13 +269,15 @@ function raised(state: KeyState, ids: readonly string[], untilMs: number): Reado
   return new Map(ids.map((id) => [id, Math.max(permitsOf(state).get(id) ?? 0, untilMs)]))
 }
 
-/** The state with these permits available again. Without a number nothing is counted. */
+/** The state with these permits available again. Without a number nothing is counted; one that somebody has set too high stays where it can be. */
 function takenBack(state: KeyState, ids: readonly string[]): KeyState {
   if (ids.length === 0) return state
   const permits = new Map(permitsOf(state))
   for (const id of ids) permits.delete(id)
   const after = withPermits(state, permits)
-  return countOf(state) === undefined ? after : withCount(after, available(state) + ids.length)
+  return countOf(state) === undefined
+    ? after
+    : withCount(after, Math.min(available(state) + ids.length, MOST))
 }
 
 /** The state with a number, if it had none: permits that are out are among the total. */
@@ -279,8 +293,12 @@ function withPermits(state: KeyState, permits: ReadonlyMap<string, number>): Key
   return { ...state, permits }
 }
 
-function marked(state: KeyState, request: string, { nowMs }: Moment): KeyState {
-  return entombed(state, { owner: request, entombMs: MARK_MS }, nowMs)
+function marked(
+  state: KeyState,
+  { request }: Pick<Requested, 'request'>,
+  { note, moment }: { readonly note: string; readonly moment: Moment },
+): KeyState {
+  return noted(state, { request, requestMs: MARK_MS }, { note, nowMs: moment.nowMs })
 }
 
 /** One waiter goes on; the message names the permits, but never a negative number. */

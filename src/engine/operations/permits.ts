@@ -24,12 +24,13 @@ export interface PermitsGive {
   readonly all: boolean
 }
 
-/** Lets a permit expire in `leaseMs` from now, sooner or later than before. */
+/** Lets a permit expire in `leaseMs` from now, sooner or later than before. A request is applied once. */
 export interface PermitsUpdate {
   readonly op: 'permits.update'
   readonly name: string
   readonly id: string
   readonly leaseMs: number
+  readonly request: string
 }
 
 /** Asks how long a permit is still out. */
@@ -68,8 +69,8 @@ export interface PermitsAdd {
 export type PermitsAcquireReply =
   /** All are ours. `left`: how many are still available; where there are some, `ttlMs` says nothing. */
   | { readonly outcome: 'granted'; readonly left: number; readonly ttlMs: number }
-  /** Too few are available. */
-  | { readonly outcome: 'busy'; readonly ttlMs: number }
+  /** Too few are available, of those that there are in all. */
+  | { readonly outcome: 'busy'; readonly available: number; readonly total: number; readonly ttlMs: number }
   /** A tombstone lies there: this owner was ended before. */
   | { readonly outcome: 'dead' }
   /** Nobody has said how many permits there are. */
@@ -96,13 +97,19 @@ export type PermitsCountReply =
   | { readonly outcome: 'uninitialised'; readonly acquired: number }
   | ForeignReply
 
-/** What setting or changing the number of permits answers. */
+/** What setting the number of permits answers. */
 export type PermitsSetReply =
   | { readonly outcome: 'set' }
   | { readonly outcome: 'unannounced' }
   /** There is a number already. */
   | { readonly outcome: 'exists' }
   | ForeignReply
+
+/** What changing the number answers. */
+export type PermitsAddReply =
+  | Exclude<PermitsSetReply, { readonly outcome: 'exists' }>
+  /** Not done: in all, or of those that are available, there would be more or fewer than ±(2^53−1). */
+  | { readonly outcome: 'overflow' }
 
 /** The operations of the semaphore with leases. */
 export type PermitsOperation =
@@ -128,5 +135,5 @@ export interface PermitsReplies {
   'permits.count': PermitsCountReply
   'permits.set': PermitsSetReply
   'permits.try-set': PermitsSetReply
-  'permits.add': PermitsSetReply
+  'permits.add': PermitsAddReply
 }

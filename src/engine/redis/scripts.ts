@@ -611,7 +611,7 @@ export type FencedAcquireReply =
 export const fencedAcquire: ScriptDefinition<FencedAcquireArgs, FencedAcquireReply> = {
   script: {
     name: 'fenced/acquire',
-    sha: '0c5d50fa4de09e2ffdfac08ac5520c5b2a2a43ec',
+    sha: 'cd5cbee727216e0a702c6d4c1e7d737398800e40',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
@@ -629,6 +629,11 @@ end
 end
 return found
 end
+local function tokenIn(text)
+local canonical = text == '0' or string.find(text, '^[1-9]%d*$')
+local token = canonical and tonumber(text)
+return token and token <= 9007199254740991 and token or nil
+end
 local function lastToken(key)
 local value = redis.pcall('get', key) or '0'
 if type(value) == 'table' and string.find(value.err, 'WRONGTYPE', 1, true) then
@@ -636,9 +641,7 @@ return nil
 elseif type(value) == 'table' then
 value = redis.call('get', key)
 end
-local canonical = value == '0' or string.find(value, '^[1-9]%d*$')
-local token = canonical and tonumber(value)
-return token and token <= 9007199254740991 and token or nil
+return tokenIn(value)
 end
 local lock, owner = KEYS[1], ARGV[1]
 local count, leaseMs = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -708,17 +711,20 @@ export type FencedTokenReply =
 export const fencedToken: ScriptDefinition<FencedTokenArgs, FencedTokenReply> = {
   script: {
     name: 'fenced/token',
-    sha: '72def51834d59feeaff1ddae263fa176789de39a',
-    source: `local function lastToken(key)
+    sha: 'd23fe339d29af7c952745a7b3b5398b5becf57a1',
+    source: `local function tokenIn(text)
+local canonical = text == '0' or string.find(text, '^[1-9]%d*$')
+local token = canonical and tonumber(text)
+return token and token <= 9007199254740991 and token or nil
+end
+local function lastToken(key)
 local value = redis.pcall('get', key) or '0'
 if type(value) == 'table' and string.find(value.err, 'WRONGTYPE', 1, true) then
 return nil
 elseif type(value) == 'table' then
 value = redis.call('get', key)
 end
-local canonical = value == '0' or string.find(value, '^[1-9]%d*$')
-local token = canonical and tonumber(value)
-return token and token <= 9007199254740991 and token or nil
+return tokenIn(value)
 end
 local token = lastToken(KEYS[1])
 if not token then
@@ -760,11 +766,17 @@ export type GuardPassReply =
 export const guardPass: ScriptDefinition<GuardPassArgs, GuardPassReply> = {
   script: {
     name: 'guard/pass',
-    sha: 'd27bba43300f5601e8a022b98dbd1b3c176b8596',
-    source: `local guarded, step = KEYS[1], ARGV[2]
+    sha: '897b951fb4973cc18bf296bb8f0208f83f3b9f59',
+    source: `local function tokenIn(text)
+local canonical = text == '0' or string.find(text, '^[1-9]%d*$')
+local token = canonical and tonumber(text)
+return token and token <= 9007199254740991 and token or nil
+end
+local guarded, step = KEYS[1], ARGV[2]
 local found = redis.call('hget', guarded, 'token')
-local floor = tonumber(found or '0')
-if not floor or not found and redis.call('exists', guarded) == 1 then
+local floor = tokenIn(found or '0')
+local own = (found and 1 or 0) + redis.call('hexists', guarded, 'value')
+if not floor or not found and own > 0 or redis.call('hlen', guarded) ~= own then
 return -3
 end
 if tonumber(ARGV[1]) < floor then
@@ -1888,8 +1900,8 @@ export interface PermitsAcquireArgs {
 
 /** What {@link permitsAcquire} answers. */
 export type PermitsAcquireReply =
-  | { readonly outcome: 'granted'; readonly left: number; readonly ttlMs: number }
-  | { readonly outcome: 'busy'; readonly ttlMs: number }
+  | { readonly outcome: 'granted'; readonly left: string; readonly ttlMs: number }
+  | { readonly outcome: 'busy'; readonly available: string; readonly total: string; readonly ttlMs: number }
   | { readonly outcome: 'dead' }
   | { readonly outcome: 'foreign' }
   | { readonly outcome: 'uninitialised' }
@@ -1898,7 +1910,7 @@ export type PermitsAcquireReply =
 export const permitsAcquire: ScriptDefinition<PermitsAcquireArgs, PermitsAcquireReply> = {
   script: {
     name: 'permits/acquire',
-    sha: '1fef25ac687a22eff89d9693a8c97039ffa76462',
+    sha: '9f7667d6df32eb8cbfe0f15d8682789c6d1d9440',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -1910,12 +1922,23 @@ local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
 end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
@@ -1927,9 +1950,9 @@ ids[i - first + 1] = raw(ARGV[i])
 end
 return ids
 end
-local function takeBack(count, leases, ids)
+local function takeBack(count, leases, ids, available)
 local back = #ids == 0 and 0 or redis.call('zrem', leases, unpack(ids))
-return back > 0 and redis.call('incrby', count, back)
+return back > 0 and giveBack(count, available, back)
 end
 local function expired(leases, atMs, most)
 return redis.call('zrangebyscore', leases, '-inf', atMs, 'limit', 0, most)
@@ -1938,6 +1961,9 @@ local function nextMs(leases, atMs)
 local first = redis.call('zrange', leases, 0, 0, 'withscores')
 local score = tonumber(first[2] or ENDLESS_MS)
 return score < ENDLESS_MS and math.max(score - atMs, 0) or -1
+end
+local function busy(leases, available, atMs)
+return {0, exact(available), exact(available + redis.call('zcard', leases)), nextMs(leases, atMs)}
 end
 local function liveAsLong(count, leases)
 local countMs, leasesMs = redis.call('pttl', count), redis.call('pttl', leases)
@@ -1951,7 +1977,7 @@ local count, leases = KEYS[1], KEYS[2]
 local pastMs, aheadMs = times(tonumber(ARGV[3]))
 local untilMs = math.min(aheadMs + tonumber(ARGV[4]), ENDLESS_MS)
 local available = read(count)
-local wanted, held, words = #ARGV - 5, {}, {}
+local wanted, held, words, told = #ARGV - 5, {}, {}
 for i, id in ipairs(rawIds(6)) do
 local score = redis.call('zscore', leases, id)
 held[#held + 1] = score and id or nil
@@ -1963,12 +1989,11 @@ return -3
 end
 if #held == wanted then
 redis.call('zadd', leases, unpack(words))
-return {1, available or 0, 0}
+return {1, exact(available or 0), 0}
 end
 if redis.call('exists', KEYS[3]) == 1 then
 return -2
 end
-local told
 if not available then
 if ARGV[5] == '-1' then
 return -4
@@ -1979,15 +2004,15 @@ told = available
 end
 local most = math.max(wanted, math.min(wanted - available, 1000))
 for _, ids in ipairs({held, expired(leases, pastMs, most)}) do
-local now = takeBack(count, leases, ids)
+local now = takeBack(count, leases, ids, available)
 available, told = now or available, now or told
 end
-local reply = available < wanted and {0, nextMs(leases, pastMs)}
+local reply = available < wanted and busy(leases, available, pastMs)
 if not reply then
 available = redis.call('decrby', count, wanted)
 redis.call('zadd', leases, unpack(words))
 liveAsLong(count, leases)
-reply = {1, available, available > 0 and 0 or nextMs(leases, pastMs)}
+reply = {1, exact(available), available > 0 and 0 or nextMs(leases, pastMs)}
 end
 if told and told > 0 then
 announce(ARGV[2], ARGV[1], told)
@@ -2002,14 +2027,16 @@ return reply`,
     if (hasStatus(reply, 1, 3)) {
       return {
         outcome: 'granted',
-        left: integerAt('permits/acquire', reply, 1),
+        left: stringAt('permits/acquire', reply, 1),
         ttlMs: integerAt('permits/acquire', reply, 2),
       }
     }
-    if (hasStatus(reply, 0, 2)) {
+    if (hasStatus(reply, 0, 4)) {
       return {
         outcome: 'busy',
-        ttlMs: integerAt('permits/acquire', reply, 1),
+        available: stringAt('permits/acquire', reply, 1),
+        total: stringAt('permits/acquire', reply, 2),
+        ttlMs: integerAt('permits/acquire', reply, 3),
       }
     }
     if (reply === -2) return bare.dead
@@ -2033,48 +2060,56 @@ export interface PermitsAddArgs {
 
 /** What {@link permitsAdd} answers. */
 export type PermitsAddReply =
-  { readonly outcome: 'set' } | { readonly outcome: 'unannounced' } | { readonly outcome: 'foreign' }
+  | { readonly outcome: 'set' }
+  | { readonly outcome: 'unannounced' }
+  | { readonly outcome: 'overflow' }
+  | { readonly outcome: 'foreign' }
 
 /** Changes by how many permits there are in all. */
 export const permitsAdd: ScriptDefinition<PermitsAddArgs, PermitsAddReply> = {
   script: {
     name: 'permits/add',
-    sha: 'dddd8df1ee6bdbad3067b28bed8b5a73dd9ec65d',
-    source: `local ENDLESS_MS = 922337203685477
-local function raw(hex)
-return (string.gsub(hex, '%x%x', function(byte)
-return string.char(tonumber(byte, 16))
-end))
-end
-local function times(clientMs)
-local time = redis.call('time')
-local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
-return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
-end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+    sha: '2ea83d594f2e640bbab7a11b28dc7c3714ccedfd',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
 end
-local count = KEYS[1]
+local count, request = KEYS[1], KEYS[3]
+local permits = tonumber(ARGV[3])
 local available = read(count)
 if available == nil then
 return -3
 end
-if redis.call('exists', KEYS[3]) == 1 then
-return 1
+local note = redis.call('get', request)
+if note then
+return note == 'overflow' and -1 or 1
 end
-if not available then
-redis.call('set', count, math.max(ARGV[4], 0) - redis.call('zcard', KEYS[2]))
+local out = redis.call('zcard', KEYS[2])
+local sum = (available or math.max(ARGV[4], 0) - out) + permits
+if sum < -MOST or sum + out > MOST then
+redis.call('set', request, 'overflow', 'px', ARGV[5])
+return -1
 end
-redis.call('incrby', count, ARGV[3])
-redis.call('set', KEYS[3], '1', 'px', ARGV[5])
-local told = tonumber(ARGV[3]) < 0 or announce(ARGV[2], ARGV[1], tonumber(ARGV[3]))
+redis.call('set', request, 'set', 'px', ARGV[5])
+redis.call('incrby', count, available and ARGV[3] or exact(sum))
+local told = permits < 0 or announce(ARGV[2], ARGV[1], permits)
 return told and 1 or 2`,
   },
   encode: (a) => ({
@@ -2084,6 +2119,7 @@ return told and 1 or 2`,
   decode: (reply) => {
     if (reply === 1) return bare.set
     if (reply === 2) return bare.unannounced
+    if (reply === -1) return bare.overflow
     if (reply === -3) return bare.foreign
     throw unexpected('permits/add', reply)
   },
@@ -2100,7 +2136,7 @@ export interface PermitsCountArgs {
 
 /** What {@link permitsCount} answers. */
 export type PermitsCountReply =
-  | { readonly outcome: 'counted'; readonly available: number; readonly acquired: number }
+  | { readonly outcome: 'counted'; readonly available: string; readonly acquired: number }
   | { readonly outcome: 'uninitialised'; readonly acquired: number }
   | { readonly outcome: 'foreign' }
 
@@ -2108,7 +2144,7 @@ export type PermitsCountReply =
 export const permitsCount: ScriptDefinition<PermitsCountArgs, PermitsCountReply> = {
   script: {
     name: 'permits/count',
-    sha: 'c54be1bced7c65ea46b6ee2e5795be066ad24b03',
+    sha: 'feae85e921f2f60e0ffb268b6a5e0be57ed8f86a',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -2120,19 +2156,30 @@ local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
 end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
 end
-local function takeBack(count, leases, ids)
+local function takeBack(count, leases, ids, available)
 local back = #ids == 0 and 0 or redis.call('zrem', leases, unpack(ids))
-return back > 0 and redis.call('incrby', count, back)
+return back > 0 and giveBack(count, available, back)
 end
 local function expired(leases, atMs, most)
 return redis.call('zrangebyscore', leases, '-inf', atMs, 'limit', 0, most)
@@ -2141,6 +2188,9 @@ local function nextMs(leases, atMs)
 local first = redis.call('zrange', leases, 0, 0, 'withscores')
 local score = tonumber(first[2] or ENDLESS_MS)
 return score < ENDLESS_MS and math.max(score - atMs, 0) or -1
+end
+local function busy(leases, available, atMs)
+return {0, exact(available), exact(available + redis.call('zcard', leases)), nextMs(leases, atMs)}
 end
 local function liveAsLong(count, leases)
 local countMs, leasesMs = redis.call('pttl', count), redis.call('pttl', leases)
@@ -2160,12 +2210,12 @@ local acquired = redis.call('zcount', leases, '(' .. string.format('%.0f', pastM
 if not available then
 return {0, acquired}
 end
-local now = takeBack(count, leases, expired(leases, pastMs, 1000))
-available = (now or available) + redis.call('zcount', leases, '-inf', pastMs)
+local now = takeBack(count, leases, expired(leases, pastMs, 1000), available)
+available = math.min((now or available) + redis.call('zcount', leases, '-inf', pastMs), MOST)
 if now and now > 0 then
 announce(ARGV[2], ARGV[1], now)
 end
-return {1, available, acquired}`,
+return {1, exact(available), acquired}`,
   },
   encode: (a) => ({
     keys: [a.count, a.leases],
@@ -2175,7 +2225,7 @@ return {1, available, acquired}`,
     if (hasStatus(reply, 1, 3)) {
       return {
         outcome: 'counted',
-        available: integerAt('permits/count', reply, 1),
+        available: stringAt('permits/count', reply, 1),
         acquired: integerAt('permits/count', reply, 2),
       }
     }
@@ -2212,7 +2262,7 @@ export type PermitsGiveReply =
 export const permitsGive: ScriptDefinition<PermitsGiveArgs, PermitsGiveReply> = {
   script: {
     name: 'permits/give',
-    sha: '76228dc6046fa81b5cb0afca054fdc823a590b22',
+    sha: 'd6b1abb1b4a85d9e7f21d64947e77f11560b28ad',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -2224,12 +2274,23 @@ local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
 end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
@@ -2260,7 +2321,7 @@ return 0
 end
 redis.call('zrem', leases, unpack(ids))
 if available then
-available = redis.call('incrby', count, number)
+available = giveBack(count, available, number)
 end
 local told = announce(ARGV[2], ARGV[1], #ARGV == 5 and available or number)
 return {told and 1 or 2, number}`,
@@ -2310,7 +2371,7 @@ export type PermitsReleaseReply =
 export const permitsRelease: ScriptDefinition<PermitsReleaseArgs, PermitsReleaseReply> = {
   script: {
     name: 'permits/release',
-    sha: '7a3141274ddad87bac75a79ddcc67d720340f860',
+    sha: '954ee0071bb8552300fbc557fcba94e73ff898cb',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -2322,12 +2383,23 @@ local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
 end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
@@ -2350,7 +2422,7 @@ if ARGV[3] ~= '0' then
 redis.call('set', KEYS[3], '1', 'px', ARGV[3])
 end
 if back > 0 and available then
-available = redis.call('incrby', count, back)
+available = giveBack(count, available, back)
 end
 local told = back == 0 or announce(ARGV[2], ARGV[1], #ids == 1 and available or back)
 if back < #ids then
@@ -2388,7 +2460,7 @@ export interface PermitsRenewReply {
 export const permitsRenew: ScriptDefinition<PermitsRenewArgs, PermitsRenewReply> = {
   script: {
     name: 'permits/renew',
-    sha: 'dc18814e7f34a8eabe07370b59570d399610e176',
+    sha: 'a25eca28da9963f399ae429b1be52eafdd99ca35',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -2399,16 +2471,6 @@ local function times(clientMs)
 local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
-end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
-return nil
-end
-return text and tonumber(text)
-end
-local function announce(publish, channel, permits)
-return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
 end
 local pastMs, aheadMs = times(tonumber(ARGV[1]))
 local untilMs = math.min(aheadMs + tonumber(ARGV[2]), ENDLESS_MS)
@@ -2457,7 +2519,7 @@ export type PermitsRestReply =
 export const permitsRest: ScriptDefinition<PermitsRestArgs, PermitsRestReply> = {
   script: {
     name: 'permits/rest',
-    sha: 'a69fd514eefb9d6f099127e6459bdd9880b12fac',
+    sha: '95e0dc5868eb8115d05bcbf1de2995fdda8180ee',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -2468,16 +2530,6 @@ local function times(clientMs)
 local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
-end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
-return nil
-end
-return text and tonumber(text)
-end
-local function announce(publish, channel, permits)
-return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
 end
 local pastMs = times(tonumber(ARGV[1]))
 local score = tonumber(redis.call('zscore', KEYS[1], raw(ARGV[2])) or 0)
@@ -2521,39 +2573,45 @@ export type PermitsSetReply =
 export const permitsSet: ScriptDefinition<PermitsSetArgs, PermitsSetReply> = {
   script: {
     name: 'permits/set',
-    sha: '60b6bd699d8f5168a8120d70076c9e3ed8d9f242',
-    source: `local ENDLESS_MS = 922337203685477
-local function raw(hex)
-return (string.gsub(hex, '%x%x', function(byte)
-return string.char(tonumber(byte, 16))
-end))
-end
-local function times(clientMs)
-local time = redis.call('time')
-local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
-return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
-end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+    sha: '1fe90f8406b617f63ab15f2c2149f6ea6e9b5bb0',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
 end
-local count, leases = KEYS[1], KEYS[2]
+local count, request = KEYS[1], KEYS[3]
 local available = read(count)
 if available == nil then
 return -3
 end
-local wanted = ARGV[3] - redis.call('zcard', leases)
-if available == wanted or redis.call('exists', KEYS[3]) == 1 then
+if redis.call('exists', request) == 1 then
 return 1
 end
-redis.call('incrby', count, string.format('%.0f', wanted - (available or 0)))
-redis.call('set', KEYS[3], '1', 'px', ARGV[4])
+local wanted = ARGV[3] - redis.call('zcard', KEYS[2])
+redis.call('set', request, 'set', 'px', ARGV[4])
+if available == wanted then
+return 1
+end
+if available then
+redis.call('decrby', count, available)
+end
+redis.call('incrby', count, wanted)
 return announce(ARGV[2], ARGV[1], tonumber(ARGV[3])) and 1 or 2`,
   },
   encode: (a) => ({
@@ -2590,41 +2648,43 @@ export type PermitsTrySetReply =
 export const permitsTrySet: ScriptDefinition<PermitsTrySetArgs, PermitsTrySetReply> = {
   script: {
     name: 'permits/try-set',
-    sha: '65b781a29fdc83e1e5ea4681d52fa882fe1c5aa6',
-    source: `local ENDLESS_MS = 922337203685477
-local function raw(hex)
-return (string.gsub(hex, '%x%x', function(byte)
-return string.char(tonumber(byte, 16))
-end))
-end
-local function times(clientMs)
-local time = redis.call('time')
-local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
-return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
-end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
+    sha: 'd5eeae832bf66861157bb4fc2814fa53882e966c',
+    source: `local function whole(value)
+if value ~= '0' and not string.find(value, '^-?[1-9]%d*$') then
 return nil
 end
-return text and tonumber(text)
+local number = tonumber(value)
+return number >= -9007199254740991 and number <= 9007199254740991 and number or nil
+end
+local MOST = 9007199254740991
+local function read(count)
+local text = redis.call('get', count)
+return text and whole(text)
+end
+local function exact(number)
+return string.format('%.0f', number)
+end
+local function giveBack(count, available, permits)
+return redis.call('incrby', count, math.min(permits, MOST - available))
 end
 local function announce(publish, channel, permits)
 return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
 end
-local count = KEYS[1]
+local count, request = KEYS[1], KEYS[3]
 local available = read(count)
 if available == nil then
 return -3
 end
-if redis.call('exists', KEYS[3]) == 1 then
-return 1
+local note = redis.call('get', request)
+if note then
+return note == 'exists' and 0 or 1
 end
+local out = redis.call('zcard', KEYS[2])
+redis.call('set', request, available and 'exists' or 'set', 'px', ARGV[4])
 if available then
 return 0
 end
-redis.call('set', count, ARGV[3] - redis.call('zcard', KEYS[2]))
-redis.call('set', KEYS[3], '1', 'px', ARGV[4])
+redis.call('set', count, ARGV[3] - out)
 return announce(ARGV[2], ARGV[1], tonumber(ARGV[3])) and 1 or 2`,
   },
   encode: (a) => ({
@@ -2643,8 +2703,10 @@ return announce(ARGV[2], ARGV[1], tonumber(ARGV[3])) and 1 or 2`,
 /** The arguments of {@link permitsUpdate}. */
 export interface PermitsUpdateArgs {
   readonly leases: string
+  readonly request: string
   readonly nowMs: number
   readonly leaseMs: number
+  readonly markMs: number
   readonly id: string
 }
 
@@ -2655,7 +2717,7 @@ export type PermitsUpdateReply = { readonly outcome: 'updated' } | { readonly ou
 export const permitsUpdate: ScriptDefinition<PermitsUpdateArgs, PermitsUpdateReply> = {
   script: {
     name: 'permits/update',
-    sha: 'dc48a5f60f7ac1713d851602e09ef4c748013ad6',
+    sha: 'a4dc42df99ea09c11c8afa8e61fcd5c202719cad',
     source: `local ENDLESS_MS = 922337203685477
 local function raw(hex)
 return (string.gsub(hex, '%x%x', function(byte)
@@ -2667,28 +2729,24 @@ local time = redis.call('time')
 local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
 return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
 end
-local function read(count)
-local text = redis.call('get', count)
-if text and not string.find(text, '^%-?%d+$') then
-return nil
-end
-return text and tonumber(text)
-end
-local function announce(publish, channel, permits)
-return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
+local leases, request = KEYS[1], KEYS[2]
+if redis.call('exists', request) == 1 then
+return 1
 end
 local pastMs, aheadMs = times(tonumber(ARGV[1]))
-local id = raw(ARGV[3])
-local score = redis.call('zscore', KEYS[1], id)
+local id = raw(ARGV[4])
+local score = redis.call('zscore', leases, id)
 if not score or tonumber(score) <= pastMs then
 return 0
 end
-redis.call('zadd', KEYS[1], math.min(aheadMs + tonumber(ARGV[2]), ENDLESS_MS), id)
+redis.call('del', request)
+redis.call('set', request, 'set', 'px', ARGV[3])
+redis.call('zadd', leases, math.min(aheadMs + tonumber(ARGV[2]), ENDLESS_MS), id)
 return 1`,
   },
   encode: (a) => ({
-    keys: [a.leases],
-    args: [String(a.nowMs), String(a.leaseMs), a.id],
+    keys: [a.leases, a.request],
+    args: [String(a.nowMs), String(a.leaseMs), String(a.markMs), a.id],
   }),
   decode: (reply) => {
     if (reply === 1) return bare.updated
@@ -4130,7 +4188,7 @@ export type WriteForceReply =
 export const writeForce: ScriptDefinition<WriteForceArgs, WriteForceReply> = {
   script: {
     name: 'write/force',
-    sha: '4f28be0ad813e85c0b90e84dd0c4ca47b82dc922',
+    sha: '3dfa570eafe0bab4ac18e35e3d93b599d20c63bd',
     source: `local function holdKey(lock, owner, i)
 local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
 return base .. ':' .. owner .. ':rwlock_timeout:' .. i
@@ -4195,6 +4253,11 @@ end
 redis.call('hset', lock, 'mode', 'read')
 settle(lock, math.huge)
 end
+local function tellAll(publish, channel)
+local told = redis.pcall(publish, channel, '1')
+redis.pcall(publish, channel, '0')
+return type(told) ~= 'table'
+end
 local lock = KEYS[1]
 if redis.call('hget', lock, 'mode') ~= 'write' then
 return 0
@@ -4208,11 +4271,7 @@ if removed == 0 then
 return 0
 end
 endWriting(lock)
-local published = redis.pcall(ARGV[2], ARGV[1], '1')
-if type(published) == 'table' then
-return 2
-end
-return 1`,
+return tellAll(ARGV[2], ARGV[1]) and 1 or 2`,
   },
   encode: (a) => ({
     keys: [a.lock],
@@ -4324,7 +4383,7 @@ export type WriteReleaseReply =
 export const writeRelease: ScriptDefinition<WriteReleaseArgs, WriteReleaseReply> = {
   script: {
     name: 'write/release',
-    sha: '80ae9aac17212b24a5045093236ddf6dac971d15',
+    sha: '1f1ebe7830a89864c1a869d7bdb97933201fa4ae',
     source: `local function holdKey(lock, owner, i)
 local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
 return base .. ':' .. owner .. ':rwlock_timeout:' .. i
@@ -4389,6 +4448,11 @@ end
 redis.call('hset', lock, 'mode', 'read')
 settle(lock, math.huge)
 end
+local function tellAll(publish, channel)
+local told = redis.pcall(publish, channel, '1')
+redis.pcall(publish, channel, '0')
+return type(told) ~= 'table'
+end
 local lock, keepMs = KEYS[1], tonumber(ARGV[4])
 local rest = ARGV[1] .. ':00'
 local found = redis.call('hdel', lock, ARGV[1] .. ':write')
@@ -4415,8 +4479,7 @@ end
 if found == 0 then
 return redis.call('exists', lock) == 1 and -1 or 0
 end
-local published = told == 1 and redis.pcall(ARGV[3], ARGV[2], '1')
-if type(published) == 'table' then
+if told == 1 and not tellAll(ARGV[3], ARGV[2]) then
 return 2
 end
 return 1`,

@@ -20,6 +20,9 @@ const CODE = /^-?([A-Z]+) /
 /** Servers before 7 wrap the error of a command in a script. */
 const WRAPPED_CODE = /@user_script: ?\d+: -?([A-Z]+) /
 const IN_SCRIPT = /user_script|Error running script|failure in script| script: [0-9a-f]{40}/
+/** Where in which script it was, by a number that nobody else knows; before 7 in front, then behind. */
+const PLACE =
+  /^ERR Error running script \(.*?\): @user_script: ?\d+: -?(?=[A-Z]+ )| script: [0-9a-f]{40}, on @user_script:\d+\.?$/
 const TOO_MANY_CLIENTS = /^ERR max number of clients/
 const SUBSCRIBER_ONLY = /only \(P\|S\)SUBSCRIBE|only \(P\)SUBSCRIBE/
 
@@ -90,7 +93,7 @@ function serverFailure(code: string, { error, unbroken, cluster }: FailedCall): 
   const message = messageOf(error)
   const applied = IN_SCRIPT.test(message) && !BEFORE_ANY_WRITE.has(code)
   const outcome = unbroken && !applied ? 'not-applied' : 'unknown'
-  return new PortError(withHint(code, message, cluster), {
+  return new PortError(withHint(code, message.replace(PLACE, ''), cluster), {
     kind: kindOf(code, message, cluster),
     outcome,
     cause: error,

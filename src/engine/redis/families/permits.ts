@@ -3,6 +3,7 @@ import type {
   ForeignReply,
   Handlers,
   PermitsAcquireReply,
+  PermitsCountReply,
   PermitsOperation,
   PermitsRestReply,
 } from '../../operations.js'
@@ -10,7 +11,7 @@ import { lockTombstone, permitLeases, requestKey, semaphoreChannel } from '../na
 import * as scripts from '../scripts.js'
 import { ownerOf, renewReply, type Wire } from './wire.js'
 
-/** How long the mark of a change is kept, by which a late copy knows that it was applied. */
+/** How long the note of a change is kept, by which a late copy knows that it was applied. */
 const MARK_MS = 60_000
 
 /** The operations of the semaphore with leases as scripts. */
@@ -33,8 +34,9 @@ export const permitsCommands: Handlers<PermitsOperation, [Wire, Passage], true> 
     const args = { ...keysOf(name), ...to(name, wire), nowMs: wire.now(), all: all ? 1 : 0, ids }
     return wire.send(scripts.permitsGive, args, passage)
   },
-  'permits.update': ({ name, id, leaseMs }, wire, passage) => {
-    const args = { leases: permitLeases(name), nowMs: wire.now(), leaseMs, id }
+  'permits.update': ({ name, id, leaseMs, request }, wire, passage) => {
+    const on = { leases: permitLeases(name), request: requestKey(name, request) }
+    const args = { ...on, nowMs: wire.now(), leaseMs, markMs: MARK_MS, id }
     return wire.send(scripts.permitsUpdate, args, passage)
   },
   'permits.rest': ({ name, id }, wire, passage) =>
@@ -43,7 +45,7 @@ export const permitsCommands: Handlers<PermitsOperation, [Wire, Passage], true> 
       .then(restReply),
   'permits.count': ({ name }, wire, passage) => {
     const args = { ...keysOf(name), ...to(name, wire), nowMs: wire.now() }
-    return wire.send(scripts.permitsCount, args, passage)
+    return wire.send(scripts.permitsCount, args, passage).then(countReply)
   },
   'permits.set': ({ name, permits, request }, wire, passage) => {
     const args = { ...keysOf(name), request: requestKey(name, request), ...to(name, wire) }
@@ -74,7 +76,20 @@ function tombstoneOf(name: string, owner: string): string {
 }
 
 function acquireReply(reply: scripts.PermitsAcquireReply | ForeignReply): PermitsAcquireReply {
-  return 'ttlMs' in reply ? { ...reply, ttlMs: endless(reply.ttlMs) } : reply
+  switch (reply.outcome) {
+    case 'granted':
+      return { ...reply, left: Number(reply.left), ttlMs: endless(reply.ttlMs) }
+    case 'busy': {
+      const { available, total, ttlMs } = reply
+      return { ...reply, available: Number(available), total: Number(total), ttlMs: endless(ttlMs) }
+    }
+    default:
+      return reply
+  }
+}
+
+function countReply(reply: scripts.PermitsCountReply | ForeignReply): PermitsCountReply {
+  return reply.outcome === 'counted' ? { ...reply, available: Number(reply.available) } : reply
 }
 
 function restReply(reply: scripts.PermitsRestReply | ForeignReply): PermitsRestReply {

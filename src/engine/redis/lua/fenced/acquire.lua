@@ -8,6 +8,7 @@
 -- RETURNS -3: foreign
 -- RETURNS -4: badToken
 -- INCLUDE: owners
+-- INCLUDE: token-text
 -- INCLUDE: tokens
 local lock, owner = KEYS[1], ARGV[1]
 local count, leaseMs = tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -3,6 +3,7 @@
 -- ARGV:
 -- RETURNS 1: known token:string
 -- RETURNS -4: badToken
+-- INCLUDE: token-text
 -- INCLUDE: tokens
 local token = lastToken(KEYS[1])
 if not token then

@@ -4,10 +4,13 @@
 -- RETURNS 1: passed values:string...
 -- RETURNS 0: stale floor:string
 -- RETURNS -3: foreign
+-- INCLUDE: token-text
 local guarded, step = KEYS[1], ARGV[2]
 local found = redis.call('hget', guarded, 'token')
-local floor = tonumber(found or '0')
-if not floor or not found and redis.call('exists', guarded) == 1 then
+local floor = tokenIn(found or '0')
+-- A hash with other fields is somebody's data, even if one of them is called token.
+local own = (found and 1 or 0) + redis.call('hexists', guarded, 'value')
+if not floor or not found and own > 0 or redis.call('hlen', guarded) ~= own then
   return -3
 end
 if tonumber(ARGV[1]) < floor then

@@ -15,17 +15,3 @@ local function times(clientMs)
   local serverMs = time[1] * 1000 + math.floor(time[2] / 1000)
   return math.min(clientMs, serverMs), math.max(clientMs, serverMs)
 end
-
--- The number under the count's key; false: there is none, nil: it is somebody's text.
-local function read(count)
-  local text = redis.call('get', count)
-  if text and not string.find(text, '^%-?%d+$') then
-    return nil
-  end
-  return text and tonumber(text)
-end
-
--- Whether the message to the waiters was published. Never a negative number: Java's listeners break on it.
-local function announce(publish, channel, permits)
-  return type(redis.pcall(publish, channel, math.max(permits, 0))) ~= 'table'
-end

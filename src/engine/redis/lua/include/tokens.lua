@@ -7,7 +7,5 @@ local function lastToken(key)
     -- Not the key's fault: it fails as it would have at first.
     value = redis.call('get', key)
   end
-  local canonical = value == '0' or string.find(value, '^[1-9]%d*$')
-  local token = canonical and tonumber(value)
-  return token and token <= 9007199254740991 and token or nil
+  return tokenIn(value)
 end

@@ -6,6 +6,8 @@
 -- RETURNS 0: none
 -- RETURNS -3: foreign
 -- INCLUDE: permits
+-- INCLUDE: whole
+-- INCLUDE: permit-count
 -- INCLUDE: permit-ids
 local count, leases = KEYS[1], KEYS[2]
 local pastMs = times(tonumber(ARGV[3]))
@@ -27,7 +29,7 @@ if number == 0 or number < #ARGV - 4 and ARGV[4] == '1' then
 end
 redis.call('zrem', leases, unpack(ids))
 if available then
-  available = redis.call('incrby', count, number)
+  available = giveBack(count, available, number)
 end
 local told = announce(ARGV[2], ARGV[1], #ARGV == 5 and available or number)
 return {told and 1 or 2, number}

@@ -6,6 +6,8 @@
 -- RETURNS 0: gone
 -- RETURNS -3: foreign
 -- INCLUDE: permits
+-- INCLUDE: whole
+-- INCLUDE: permit-count
 -- INCLUDE: permit-ids
 local count, leases = KEYS[1], KEYS[2]
 local available = read(count)
@@ -19,7 +21,7 @@ if ARGV[3] ~= '0' then
   redis.call('set', KEYS[3], '1', 'px', ARGV[3])
 end
 if back > 0 and available then
-  available = redis.call('incrby', count, back)
+  available = giveBack(count, available, back)
 end
 -- As on the wire: one permit tells what is available, several tell how many they are.
 local told = back == 0 or announce(ARGV[2], ARGV[1], #ids == 1 and available or back)

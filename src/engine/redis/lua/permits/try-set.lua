@@ -5,19 +5,22 @@
 -- RETURNS 2: unannounced
 -- RETURNS 0: exists
 -- RETURNS -3: foreign
--- INCLUDE: permits
-local count = KEYS[1]
+-- INCLUDE: whole
+-- INCLUDE: permit-count
+local count, request = KEYS[1], KEYS[3]
 local available = read(count)
 if available == nil then
   return -3
 end
--- A repeated call finds its own mark, and answers as the first one did.
-if redis.call('exists', KEYS[3]) == 1 then
-  return 1
+-- A repeated call finds the note of the first one, and answers as that did.
+local note = redis.call('get', request)
+if note then
+  return note == 'exists' and 0 or 1
 end
+local out = redis.call('zcard', KEYS[2])
+redis.call('set', request, available and 'exists' or 'set', 'px', ARGV[4])
 if available then
   return 0
 end
-redis.call('set', count, ARGV[3] - redis.call('zcard', KEYS[2]))
-redis.call('set', KEYS[3], '1', 'px', ARGV[4])
+redis.call('set', count, ARGV[3] - out)
 return announce(ARGV[2], ARGV[1], tonumber(ARGV[3])) and 1 or 2

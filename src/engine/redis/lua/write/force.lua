@@ -21,8 +21,4 @@ if removed == 0 then
   return 0
 end
 endWriting(lock)
-local published = redis.pcall(ARGV[2], ARGV[1], '1')
-if type(published) == 'table' then
-  return 2
-end
-return 1
+return tellAll(ARGV[2], ARGV[1]) and 1 or 2

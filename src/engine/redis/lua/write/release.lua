@@ -38,8 +38,7 @@ end
 if found == 0 then
   return redis.call('exists', lock) == 1 and -1 or 0
 end
-local published = told == 1 and redis.pcall(ARGV[3], ARGV[2], '1')
-if type(published) == 'table' then
+if told == 1 and not tellAll(ARGV[3], ARGV[2]) then
   return 2
 end
 return 1
