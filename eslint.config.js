@@ -55,6 +55,13 @@ const layerRules = [
     [{ regex: '/(engine|cli)/' }, { regex: '^\\.\\./(holdfast|index)\\.js$' }],
   ),
   mayNotImport(
+    ['src/synchronizers/*.ts', 'src/watch/*.ts'],
+    [
+      { regex: '^\\.\\./(cli|guards|synchronizers|watch)/|engine/(model|memory|redis)/' },
+      { regex: '^\\.\\./(holdfast|index)\\.js$' },
+    ],
+  ),
+  mayNotImport(
     ['src/guards/*.ts'],
     [{ regex: '/(locks|lease|cli|model|memory)/' }, { regex: '^\\.\\./(holdfast|index)\\.js$' }],
   ),

@@ -1,6 +1,7 @@
 import { diagnose } from '../diagnostics.js'
 import { Backlog, type Parcel } from './backlog.js'
 import type { Change, WatchCallback, WatchErrorCallback, WatchEvent } from './change.js'
+import type { ResolvedWatchOptions } from './watch-options.js'
 
 type Run = (work: () => Promise<void>) => Promise<void>
 
@@ -111,4 +112,14 @@ export class Callbacks {
     this.#warned = true
     process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_WATCH' })
   }
+}
+
+/** The callbacks that were given with the options. */
+export function callbacksOf(title: string, options: ResolvedWatchOptions): Callbacks {
+  const callbacks = new Callbacks(title, options.buffer)
+  for (const callback of options.onChange) callbacks.add('change', callback)
+  for (const callback of options.onDelete) callbacks.add('delete', callback)
+  for (const callback of options.onExpire) callbacks.add('expire', callback)
+  for (const callback of options.onError) callbacks.add('error', callback)
+  return callbacks
 }

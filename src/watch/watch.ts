@@ -4,7 +4,7 @@ import { ClosedError, HoldfastError, UnavailableError } from '../errors.js'
 import type { Lease } from '../lease/lease.js'
 import type { Runtime } from '../lease/runtime.js'
 import type { ExclusiveLock } from '../locks/holder-lock.js'
-import { Callbacks } from './callbacks.js'
+import { callbacksOf, type Callbacks } from './callbacks.js'
 import type { Change, WatchCallback, WatchErrorCallback, WatchEvent } from './change.js'
 import { Changes, type Over } from './changes.js'
 import type { Difference } from './compare.js'
@@ -366,12 +366,15 @@ export class DataWatch implements Watch {
 
   async #pause(ms: number): Promise<void> {
     if (this.#over !== undefined) return
+    const { signal } = this.#ending
     await new Promise<void>((resolve) => {
-      const timer = this.#runtime.clock.setTimer(resolve, ms, this.#keepsAlive())
-      this.#ending.signal.addEventListener('abort', () => {
+      const over = (): void => {
         timer.cancel()
+        signal.removeEventListener('abort', over)
         resolve()
-      })
+      }
+      const timer = this.#runtime.clock.setTimer(over, ms, this.#keepsAlive())
+      signal.addEventListener('abort', over)
     })
   }
 
@@ -386,15 +389,6 @@ export class DataWatch implements Watch {
     const terms = { outcome: 'not-applied', cause: error } as const
     return new UnavailableError(`The watch of ${this.#title}: ${why}`, undefined, terms)
   }
-}
-
-function callbacksOf(title: string, options: ResolvedWatchOptions): Callbacks {
-  const callbacks = new Callbacks(title, options.buffer)
-  for (const callback of options.onChange) callbacks.add('change', callback)
-  for (const callback of options.onDelete) callbacks.add('delete', callback)
-  for (const callback of options.onExpire) callbacks.add('expire', callback)
-  for (const callback of options.onError) callbacks.add('error', callback)
-  return callbacks
 }
 
 function checkEvent(event: unknown): WatchEvent | 'error' {

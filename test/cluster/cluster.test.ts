@@ -64,7 +64,7 @@ describe.each(NAMES)('a cluster over %s', (client) => {
     const primary = await cluster.primaryOf(slotOf('waited'))
     const before = await countOf(primary, 'wait')
     await holdfast.lock('waited').using(() => undefined)
-    expect(await countOf(primary, 'wait')).toBe(before + 1)
+    expect(await countOf(primary, 'wait')).toBeGreaterThan(before)
   })
 
   it('without sharded messages, hands over by messages to all nodes', async () => {

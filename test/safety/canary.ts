@@ -19,7 +19,7 @@ function intruded(story: Story, hold: Hold): Finding[] {
   const { entered } = hold
   if (entered?.found == null || entered.found === hold.owner) return []
   // One that was stopped between its grant and its entering comes late, like a late write.
-  if (belief(hold).to <= entered.to) return []
+  if (belief(hold).to <= entered.to || robbed(story, hold)) return []
   const other = story.of(hold.lock).find((candidate) => {
     const { from, to } = belief(candidate)
     return candidate.owner === entered.found && from < entered.from && to > entered.to
@@ -33,16 +33,17 @@ function intruded(story: Story, hold: Hold): Finding[] {
 function disturbed(story: Story, hold: Hold): Finding[] {
   const { left } = hold
   if (left === undefined || left.intact || belief(hold).to <= left.to || robbed(story, hold)) return []
-  if (story.of(hold.lock).some((other) => other !== hold && isLateIn(other, hold))) return []
+  if (story.of(hold.lock).some((other) => other !== hold && isStray(story, other, hold))) return []
   const what = `call ${hold.call} believed in it to the end, but its canary was gone`
   return [{ check: 'canary', lock: hold.lock, at: left.from, what, calls: [hold.call] }]
 }
 
-/** Came in while the holder was there, but when its own lease was over. */
-function isLateIn(other: Hold, { entered: since, left: until }: Hold): boolean {
+/** Came in while the holder was there, but when its own lease was over, or taken by force and not yet known to be. */
+function isStray(story: Story, other: Hold, { entered: since, left: until }: Hold): boolean {
   const { entered } = other
   if (entered === undefined || since === undefined || until === undefined) return false
-  return entered.from < until.to && entered.to > since.from && belief(other).to <= entered.to
+  if (entered.from >= until.to || entered.to <= since.from) return false
+  return belief(other).to <= entered.to || robbed(story, other)
 }
 
 /** Writes, and what became of them. */

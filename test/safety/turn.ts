@@ -194,6 +194,8 @@ class Turn {
       })
     for (const part of this.#granted) this.#tellGranted(part)
     const told = (): void => {
+      // The members of a multi-lock may be held for some time yet, but nobody believes in them any more.
+      for (const part of this.#granted) this.#kit.leases.remove(part.call, part.lease)
       this.#tellAll({ is: 'lost', reason: reasonOf(lease.signal) })
     }
     if (lease.signal.aborted) told()
@@ -266,8 +268,10 @@ class Turn {
   }
 
   #tellUntil(): boolean {
-    const held = this.#granted.map(({ call, lease }) => tellUntil(this.#kit, call, lease))
-    return held[0] === true
+    const [whole, ...members] = this.#granted
+    if (whole === undefined || !tellUntil(this.#kit, whole.call, whole.lease)) return false
+    for (const { call, lease } of members) tellUntil(this.#kit, call, lease)
+    return true
   }
 
   #tellAll(event: CallEvent): void {

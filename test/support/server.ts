@@ -1,7 +1,16 @@
 /** Real servers for tests: each on a free port of 127.0.0.1, in a temporary folder, ended by its process id. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,6 +22,8 @@ import type { Value } from './resp.js'
 export interface RedisOptions {
   /** More command-line arguments for the server, after the usual ones, so that they win. */
   readonly args?: readonly string[] | undefined
+  /** Lines of a configuration file that the server may rewrite; with them it is a Sentinel. */
+  readonly sentinel?: readonly string[] | undefined
   /** Fixed port. Omitted: a free one. */
   readonly port?: number | undefined
   /** Working folder, which is then left in place. Omitted: a temporary one, removed by `stop`. */
@@ -53,6 +64,7 @@ export class RedisServer implements AsyncDisposable {
   readonly dir: string
   readonly #args: readonly string[]
   readonly #keepDir: boolean
+  readonly #isSentinel: boolean
   #process: ChildProcess | undefined
 
   /** Use {@link startRedis}. */
@@ -62,6 +74,8 @@ export class RedisServer implements AsyncDisposable {
     this.#keepDir = options.dir !== undefined
     this.dir = options.dir ?? mkdtempSync(join(tmpdir(), 'holdfast-redis-'))
     this.#args = options.args ?? []
+    if (options.sentinel !== undefined) writeFileSync(this.#configFile(), options.sentinel.join('\n'))
+    this.#isSentinel = options.sentinel !== undefined
   }
 
   /** The process id. Throws while the server is down. */
@@ -172,6 +186,16 @@ export class RedisServer implements AsyncDisposable {
   }
 
   #serverArgs(): string[] {
+    if (this.#isSentinel)
+      return [
+        this.#configFile(),
+        '--sentinel',
+        '--port',
+        String(this.port),
+        '--bind',
+        '127.0.0.1',
+        ...this.#args,
+      ]
     const usual = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.dir, '--save', '']
     return [...usual, '--daemonize', 'no', '--enable-debug-command', 'yes', ...this.#args]
   }
@@ -201,6 +225,10 @@ export class RedisServer implements AsyncDisposable {
 
   #clearDir(): void {
     for (const name of readdirSync(this.dir)) rmSync(join(this.dir, name), { recursive: true, force: true })
+  }
+
+  #configFile(): string {
+    return join(this.dir, 'sentinel.conf')
   }
 
   #logFile(): string {

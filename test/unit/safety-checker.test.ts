@@ -213,6 +213,19 @@ describe('the resource', () => {
     expect(history.found).toEqual([])
   })
 
+  test('may be entered by somebody from whom the lock was taken by force, and who does not know it yet', () => {
+    const history = chronicle()
+      .grant(10, '2.1#1', B)
+      .world(20, { is: 'forced', from: 19, lock: LOCK, fields: [B] })
+      .grant(30, '1.1#1', A)
+      .call(32, '1.1#1', { is: 'entered', from: 31, found: null })
+      .call(34, '2.1#1', { is: 'entered', from: 33, found: A })
+      .release(36, '2.1#1', 'stolen')
+      .call(40, '1.1#1', { is: 'left', from: 39, intact: false })
+      .release(41, '1.1#1')
+    expect(history.found).toEqual([])
+  })
+
   test('must not lose an update of somebody who wrote in time', () => {
     const history = chronicle()
       .grant(10, '1.1#1', A)
