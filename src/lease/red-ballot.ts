@@ -15,6 +15,14 @@ import type { Runtime } from './runtime.js'
 const SUSPECT_MS = 1_000
 const suspectUntilMs = new WeakMap<Runtime, number>()
 
+/** Who was in the way of a call's former attempts, and where. */
+const metBefore = new WeakMap<Call, Map<number, string | undefined>>()
+
+interface Met {
+  readonly place: number
+  readonly holder: string | undefined
+}
+
 /** What an attempt comes to. */
 type Result = HeldRedLease | Busy | 'void'
 
@@ -176,19 +184,31 @@ export class Ballot {
     return new EngineError(trouble.message, { kind: 'unavailable', outcome: 'unknown', cause: trouble })
   }
 
-  /** One holder is waited for; several have got in each other's way, and so have we, perhaps. */
+  /** Who stays is waited for; those that have got in each other's way give back, and so have we, perhaps. */
   #busy(): Busy | 'void' {
     const votes = this.#votes.flatMap(({ result, ttlMs = -1 }) =>
-      result.outcome === 'busy' ? [{ holder: result.holder, ttlMs }] : [],
+      result.outcome === 'busy' ? [{ place: result.member, holder: result.holder, ttlMs }] : [],
     )
     const ttls = votes.map(({ ttlMs }) => (ttlMs < 0 ? Infinity : ttlMs)).sort((a, b) => a - b)
     const missing = this.#red.quorum - this.#leases().length
     const ttlMs = ttls[Math.min(missing, ttls.length) - 1] ?? Infinity
-    const [holder, ...others] = new Set(votes.map((vote) => vote.holder))
+    const [holder] = votes.map((vote) => vote.holder)
     const seen = holder === undefined ? undefined : { holder, ttlMs: ttlMs === Infinity ? -1 : ttlMs }
     this.#call.seen = seen
-    const alone = others.length === 0 && seen !== undefined
-    return alone || this.#call.options.waitTimeMs === 0 ? new Busy(seen) : 'void'
+    const lasting = this.#lasting(votes)
+    return (lasting && seen !== undefined) || this.#call.options.waitTimeMs === 0 ? new Busy(seen) : 'void'
+  }
+
+  /**
+   * Whether this is one holder, or several that the attempt before has met, too: Redisson has another owner on each
+   * server, while attempts of ours are new owners each time.
+   */
+  #lasting(votes: readonly Met[]): boolean {
+    const met = metBefore.get(this.#call) ?? new Map<number, string | undefined>()
+    const again = votes.every(({ place, holder }) => met.has(place) && met.get(place) === holder)
+    for (const { place, holder } of votes) met.set(place, holder)
+    metBefore.set(this.#call, met)
+    return again || new Set(votes.map(({ holder }) => holder)).size === 1
   }
 }
 

@@ -356,17 +356,34 @@ export function sides(stage: Stage): void {
       expect(await other.read.tryAcquire()).not.toBeNull()
     })
 
-    test('of a writer with a read inside keeps everybody out, and lasts as long as that read', async () => {
+    test('of a writer with a read inside keeps writers out, not readers, and no longer than that', async () => {
       const { name, read, write } = await make()
       const other = await make(name)
       await write.using({ minHold: 10_000 }, async (writing) => {
         const reading = await read.acquire({ leaseTime: 25_000 })
-        await writing.release()
-        expect([await other.read.tryAcquire(), await other.write.tryAcquire()]).toEqual([null, null])
+        expect(await writing.release()).toBe('released')
         expect((await stage.world.read(name))?.ttlMs).toBeGreaterThan(20_000)
-        expect(await reading.release()).toBe('released')
         expect(await other.write.tryAcquire()).toBeNull()
+        const beside = await other.read.tryAcquire()
+        expect(await beside?.release()).toBe('released')
+        expect(await reading.release()).toBe('released')
       })
+      expect(await other.write.tryAcquire()).toBeNull()
+      expect((await stage.world.read(name))?.ttlMs).toBeLessThanOrEqual(10_000)
+      expect(await other.read.forceRelease()).toBe(true)
+      expect(await other.write.tryAcquire()).not.toBeNull()
+    })
+
+    test('of a writer that is over before a read inside it leaves the lock to readers, and then free', async () => {
+      const { name, read, write } = await make()
+      const other = await make(name)
+      const writing = await write.acquire({ minHold: 200 })
+      const reading = await writing.run(() => read.acquire({ leaseTime: 60_000 }))
+      await writing.release()
+      await stage.world.pass(250)
+      expect(await other.write.tryAcquire()).toBeNull()
+      expect(await reading.release()).toBe('released')
+      expect(await other.write.tryAcquire()).not.toBeNull()
     })
   })
 

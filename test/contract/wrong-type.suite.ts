@@ -58,6 +58,20 @@ export function wrongType({ stage, kind, lock }: KindStage): void {
     expect(await lease.release()).toBe('released')
   })
 
+  const sides = kind === 'read' || kind === 'write' ? [] : (['read', 'write'] as const)
+  test.for(sides)('so is a read/write lock, while it is held to %s', async (side) => {
+    const name = stage.name()
+    const lease = await (await stage.world.holdfast()).readWriteLock(name)[side].acquire()
+    const mine = await lock(name)
+    for (const [what, call] of calls)
+      await expect(stage.world.settled(call(mine)), what).rejects.toMatchObject({
+        code: 'HOLDFAST_WRONG_TYPE',
+      })
+    expect(lease.held).toBe(true)
+    expect(await lease.release()).toBe('released')
+    expect(await stage.world.settled(mine.using(() => 'free'))).toBe('free')
+  })
+
   test('the key in the error is the one in the engine', async () => {
     const name = stage.name()
     await stage.world.storeData(`shop:${name}`, 'list')

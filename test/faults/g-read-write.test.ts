@@ -1,12 +1,12 @@
 /** The read/write lock, group G: readers' times and renewals, both ways between the sides, and who waits for whom. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Lease } from '../../src/index.js'
+import type { Lease, ReadWriteLock } from '../../src/index.js'
 import { eventually } from '../support/eventually.js'
 import { Child } from './child.js'
 import { openScene, watch, type Scene } from './scene.js'
 import { more, ttl, untilHeard } from './support/around.js'
-import { sends } from './support/sent.js'
+import { answers, sends, teach, type Step } from './support/sent.js'
 
 const NAME = 'catalogue'
 const CHANNEL = 'redisson_rwlock:{catalogue}'
@@ -206,3 +206,72 @@ test('fault I18: readers of one process that never leave a gap do not keep its w
   stop = true
   await Promise.all(readers)
 })
+
+/** What is done, whose answer is lost in it, and what that comes to. */
+const LOSSES: readonly (readonly [
+  string,
+  Step,
+  (lock: ReadWriteLock, lose: () => void) => Promise<unknown>,
+])[] = [
+  ['a read begins', 'acquire', ({ read }, lose) => (lose(), read.using(countIs(read, 1)))],
+  ['a write begins', 'acquire', ({ write }, lose) => (lose(), write.using(countIs(write, 1)))],
+  [
+    'a read inside a read begins',
+    'acquire',
+    ({ read }, lose) => read.using(() => (lose(), read.using(countIs(read, 2)))),
+  ],
+  [
+    'a write inside a write begins',
+    'acquire',
+    ({ write }, lose) => write.using(() => (lose(), write.using(countIs(write, 2)))),
+  ],
+  [
+    'a read inside a write begins',
+    'acquire',
+    ({ read, write }, lose) => write.using(() => (lose(), read.using(countIs(read, 1)))),
+  ],
+  ['a read ends', 'release', async ({ read }, lose) => endsAs('released', await read.acquire(), lose)],
+  ['a write ends', 'release', async ({ write }, lose) => endsAs('released', await write.acquire(), lose)],
+  [
+    'a write ends before the read inside',
+    'release',
+    async ({ read, write }, lose) => {
+      const writing = await write.acquire()
+      const reading = await writing.run(() => read.acquire())
+      const downgraded = await endsAs('released', writing, lose)
+      return downgraded && reading.held && (await reading.release()) === 'released'
+    },
+  ],
+]
+
+/** Whether the server counts as often as that. */
+function countIs(side: ReadWriteLock['read'], count: number): (lease: Lease) => Promise<boolean> {
+  return async ({ owner }) => (await side.holdCount(owner)) === count
+}
+
+async function endsAs(outcome: string, lease: Lease, lose: () => void): Promise<boolean> {
+  lose()
+  return (await lease.release()) === outcome
+}
+
+test.each(LOSSES)(
+  'an answer is lost while %s: it counts once, and nothing is left',
+  async (_what, step, act) => {
+    await using scene = await openScene()
+    const proxy = await scene.proxy()
+    const lock = scene.holdfast({}, scene.ioredis({ port: proxy.port })).readWriteLock(NAME)
+    await teach(scene)
+    let lost = 0
+    const lose = () => {
+      lost += 1
+      proxy.dropReply(answers(step))
+    }
+    expect(await act(lock, lose)).toBe(true)
+    expect(lost).toBe(1)
+    await eventually(async () => (await scene.command('EXISTS', NAME)) === 0, 'the lock is free')
+    const other = await lockOf(scene).write.tryAcquire()
+    expect(await other?.release()).toBe('released')
+    const left = (await scene.command('KEYS', '*rwlock_timeout*')) as string[]
+    expect(left).toEqual([])
+  },
+)

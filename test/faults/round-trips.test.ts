@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { ExclusiveLock } from '../../src/index.js'
+import type { ExclusiveLock, Holdfast } from '../../src/index.js'
 import { IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6, open } from '../clients/variants.js'
 import { eventually } from '../support/eventually.js'
 import { openScene, type Scene } from './scene.js'
@@ -104,6 +104,38 @@ describe.each([IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6])('with $name', 
     const polls = woken.filter(({ cause }) => cause === 'poll').length
     expect(evalsha - polls).toBeLessThanOrEqual(2 + 1 + 5 * 2)
     expect(woken.map(({ cause }) => cause)).toContain('message')
+  })
+
+  test('fault 79: the end of a write is told twice, and each process that waits looks once', async () => {
+    await using scene = await openScene()
+    const holder = scene.holdfast(LONG)
+    const others: Holdfast[] = []
+    for (let i = 0; i < 3; i++) {
+      const client = await open(variant, scene.port)
+      scene.atEnd(() => client.destroy())
+      others.push(scene.holdfast(LONG, client.raw as object))
+    }
+    const woken = scene.hear('holdfast:wakeup')
+    const held = await holder.readWriteLock(NAME).write.acquire()
+    const controller = new AbortController()
+    const { signal } = controller
+    const waiting = others.map((each) =>
+      each.readWriteLock(NAME).write.acquire({ signal, pollInterval: 3_600_000 }),
+    )
+    await eventually(
+      () => woken.filter(({ cause }) => cause === 'resync').length === 3,
+      'each has its subscription confirmed',
+    )
+    await sleep(100)
+    await scene.forgetCalls()
+    await held.release()
+    const first = await Promise.race(waiting)
+    await sleep(100)
+    // The release, and one try each.
+    expect((await sent(scene))['evalsha']).toBe(1 + 3)
+    controller.abort()
+    await Promise.allSettled(waiting)
+    await first.release()
   })
 })
 

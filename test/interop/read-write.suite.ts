@@ -1,5 +1,5 @@
 /** The read-write lock, between Java and Node. */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { ReadWriteLock } from '../../src/index.js'
 import { eventually } from '../support/eventually.js'
@@ -7,7 +7,7 @@ import { exclusiveSuite, type LockKind } from './exclusive.suite.js'
 import { expectPeace } from './support/contest.js'
 import { JavaLock, reference } from './support/java-objects.js'
 import { watch } from './support/pending.js'
-import { AGES_MS, WATCHDOG_MS, type Scene, type Stage } from './support/stage.js'
+import { AGES_MS, EFFORT, WATCHDOG_MS, type Scene, type Stage } from './support/stage.js'
 
 const WRITE: LockKind = {
   title: 'ReadWriteLock.write and writeLock',
@@ -30,6 +30,7 @@ export function readWriteSuite(stage: Stage): void {
   describe('ReadWriteLock and getReadWriteLock, both sides of it', () => {
     together(stage)
     wakeUps(stage)
+    handOvers(stage)
     downgrades(stage)
     renewals(stage)
     stage.test('readers and writers of Java and Node: no writer meets anybody', async (scene) => {
@@ -173,6 +174,32 @@ function wakeUps(stage: Stage): void {
     await lease.release()
     await Promise.all(waiting.map(({ promise }) => promise))
   })
+}
+
+function handOvers(stage: Stage): void {
+  for (const side of ['readLock', 'writeLock'] as const) {
+    stage.test(`${side}: whenever Node's write ends, Java's waiter hears it`, async (scene) => {
+      const { node } = await sides(scene)
+      const java = new JavaLock(scene.thread(), reference('getReadWriteLock', scene.name, side))
+      for (let i = 0; i < 300 * EFFORT; i++) {
+        const lease = await node.write.acquire({ leaseTime: AGES_MS })
+        const waiting = watch(java.lock(AGES_MS).then(() => java.unlock()))
+        // Java is just about to sleep, or not quite yet.
+        await busyFor(Math.random() * 3)
+        await lease.release()
+        await Promise.race([
+          waiting.promise,
+          eventually(() => waiting.settled, `Java hears of the end of write ${i}`),
+        ])
+      }
+    })
+  }
+}
+
+/** Shorter than a timer can be. */
+async function busyFor(ms: number): Promise<void> {
+  const endMs = performance.now() + ms
+  while (performance.now() < endMs) await nextTurn()
 }
 
 function downgrades(stage: Stage): void {

@@ -49,6 +49,25 @@ function side(word: 'read' | 'write'): fc.WeightedArbitrary<Operation>[] {
   ]
 }
 
+/** What a plain lock of the same name does, by mistake. Its owners are others, since each lease has its own. */
+function plain(): fc.WeightedArbitrary<Operation>[] {
+  const one = fc.constantFrom(`${CLIENT}:4`, `${CLIENT}:5`)
+  const ending = { name, owner: one, keepMs: ttlMsOrZero, entombMs: ttlMsOrZero }
+  const them = fc.array(fc.record({ name, owner: one }), { minLength: 1, maxLength: 2 })
+  const owners = fc.array(one, { minLength: 1, maxLength: 2 })
+  return [
+    {
+      weight: 9,
+      arbitrary: fc.record({ op: op('lock.acquire'), name, owner: one, count, leaseMs: ttlMs }),
+    },
+    { weight: 1, arbitrary: fc.record({ op: op('lock.leave'), name, owner: one, count: lower }) },
+    { weight: 5, arbitrary: fc.record({ op: op('lock.release'), ...ending }) },
+    { weight: 1, arbitrary: fc.record({ op: op('lock.renew'), ttlMs, holds: them }) },
+    { weight: 2, arbitrary: fc.record({ op: op('lock.inspect'), name }) },
+    { weight: 2, arbitrary: fc.record({ op: op('lock.force'), name, owners }) },
+  ]
+}
+
 const acquires: fc.WeightedArbitrary<Operation>[] = [
   {
     weight: 9,
@@ -87,10 +106,17 @@ export const readWriteHistories: fc.Arbitrary<Act[]> = fc.array(
   { minLength: 1, maxLength: 35, size: 'max' },
 )
 
+/** Histories in which both kinds of lock are taken for one name, by mistake. */
+export const readWriteAndLockHistories: fc.Arbitrary<Act[]> = fc.array(
+  fc.oneof(...acquires, ...side('read'), ...side('write'), ...plain(), ...others),
+  { minLength: 1, maxLength: 35, size: 'max' },
+)
+
 /** Keys and messages of read/write locks. */
 export const READ_WRITE: View = {
   names: NAMES,
   topics: (each) => [
+    [{ family: 'lock', name: each }, () => `redisson_lock__channel:{${each}} 0`],
     [
       { family: 'read-write', name: each },
       (hint) =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { READ_WRITE as view, readWriteHistories } from './read-write-history.js'
+import { READ_WRITE as view, readWriteAndLockHistories, readWriteHistories } from './read-write-history.js'
 import { Model, Sides } from './sides.js'
 
 describe('the scripts of the read/write lock', () => {
@@ -15,6 +15,12 @@ describe('the scripts of the read/write lock', () => {
     fc.assert(
       fc.asyncProperty(readWriteHistories, (history) => sides.run(history, { view })),
       { numRuns: 600 },
+    ))
+
+  test('and those of the lock, where both are taken for one name', () =>
+    fc.assert(
+      fc.asyncProperty(readWriteAndLockHistories, (history) => sides.run(history, { view })),
+      { numRuns: 400 },
     ))
 })
 

@@ -64,12 +64,19 @@ describe('lock/acquire', () => {
 
   test.each([
     ['another thread', '0a1b2c3d-0003-4000-8000-0000000012c1:7'],
-    ['a write hold', '0a1b2c3d-0003-4000-8000-0000000012c1:7:write'],
     ['a hold inside a transaction', '0a1b2c3d-0003-4000-8000-0000000012c1:7:0a1b2c3d4e5f'],
   ])('busy also names %s', async (_, holder) => {
-    await stage.raw.command('HSET', lock, 'mode', 'write', holder, '1')
+    await stage.raw.command('HSET', lock, holder, '1')
     const { reply } = await stage.run(scripts.lockAcquire, locks.acquire())
     expect(reply).toEqual({ outcome: 'busy', ttlMs: -1, holder })
+  })
+
+  test.each(['read', 'write'] as const)('foreign: a read/write lock that is held to %s', async (mode) => {
+    const holder = `0a1b2c3d-0003-4000-8000-0000000012c1:7${mode === 'write' ? ':write' : ''}`
+    await stage.raw.command('HSET', lock, 'mode', mode, holder, '1')
+    const { reply, keys } = await stage.run(scripts.lockAcquire, locks.acquire())
+    expect(reply).toEqual({ outcome: 'foreign' })
+    expect(keys).toEqual({ [lock]: hash({ mode, [holder]: '1' }, 'none') })
   })
 
   test.each([

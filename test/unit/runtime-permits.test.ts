@@ -419,6 +419,26 @@ describe('what nobody waits for any more', () => {
     expect(next?.split(',')).toHaveLength(2)
     expect(await mine.acquired()).toBe(2)
   })
+
+  it('ids that were ended before are replaced after a pause, though no other message comes', async () => {
+    const scene = stage()
+    const mine = semaphore(scene)
+    const held = await mine.acquire(3)
+    const call = watched(mine.acquire(2, { pollInterval: 60_000 }))
+    await scene.clock.advance(100)
+    const before = asked(scene, 'permits.acquire').length
+    scene.engine.direction = (operation, run) => {
+      if (operation.op !== 'permits.acquire') return run()
+      scene.engine.direction = (_next, go) => go()
+      return Promise.resolve({ outcome: 'dead' })
+    }
+    await held.release()
+    await scene.clock.advance(200)
+    expect(call.value?.ids).toHaveLength(2)
+    const [old, next] = owners(asked(scene, 'permits.acquire').slice(before))
+    expect(next).toBe(call.value?.ids.join(','))
+    expect(next).not.toBe(old)
+  })
 })
 
 describe('the watchdog', () => {

@@ -117,8 +117,18 @@ function foreign(state: KeyState): boolean {
   return state.value !== undefined && state.value.kind !== 'lock'
 }
 
-function wrongType(state: KeyState): boolean {
-  return foreign(state) && !(state.value?.kind === 'foreign' && state.value.hash)
+/** Not even a hash: no field can be looked for. */
+function wrongType({ value }: KeyState): boolean {
+  switch (value?.kind) {
+    case undefined:
+    case 'lock':
+    case 'read-write':
+      return false
+    case 'foreign':
+      return !value.hash
+    default:
+      return true
+  }
 }
 
 /** Owner → hold count; empty for anything but a lock. */

@@ -179,7 +179,10 @@ export function writeLeave(before: KeyState, operation: Leave<string>, nowMs: nu
   return unchanged(next, { outcome: 'kept' })
 }
 
-/** Ends a writer, or leaves the lock shut for the rest of its minimum hold; reads inside the write go on. */
+/**
+ * Ends a writer, or leaves the lock shut for the rest of its minimum hold. Reads inside the write go on, and others
+ * may join them: then only writers are kept out.
+ */
 export function writeRelease(
   before: KeyState,
   operation: Release<string>,
@@ -193,11 +196,14 @@ export function writeRelease(
   const buried = entombed(state, { owner: writer, entombMs }, nowMs)
   const counts = countsOf(state)
   if (!counts.has(writer) && !counts.has(rest)) return unchanged(buried, absent(state))
-  const gone = without(buried, counts.has(writer) ? writer : rest)
+  const gone = counts.has(writer) ? without(buried, writer) : withoutReader(buried, rest)
   if (keepMs === 0) return { state: ended(gone), reply: { outcome: 'released' }, wake: ALL }
   if (!counts.has(writer)) return unchanged(buried, { outcome: 'released' })
-  const shut = withCount(gone, rest, 1)
-  const kept = counts.size === 1 ? { ...shut, expiresAtMs: nowMs + keepMs } : raised(shut, keepMs, nowMs)
+  // Beside reads the rest is a read, too: it keeps writers out, and nobody when it is over.
+  const kept =
+    counts.size === 1
+      ? { ...withCount(gone, rest, 1), expiresAtMs: nowMs + keepMs }
+      : ended(withRest(gone, rest, { keepMs, nowMs }))
   return { state: kept, reply: { outcome: 'released' }, wake: ALL }
 }
 
@@ -346,14 +352,17 @@ function withoutReader(state: KeyState, owner: string): KeyState {
 
 /** After a reader has left: the hash lasts as long as the longest hold of those that remain, or is gone. */
 function settled(state: KeyState): KeyState {
-  const ends = [...countsOf(state)].flatMap(([owner, count]) => endsOf(state, owner, count))
-  const endMs = ends.reduce((one, other) => Math.max(one, other), -Infinity)
+  let endMs = -Infinity
+  for (const [owner, count] of countsOf(state)) endMs = Math.max(endMs, endOf(state, owner, count))
   if (endMs === -Infinity) return freed(state)
   return endMs < state.expiresAtMs ? { ...state, expiresAtMs: endMs } : state
 }
 
-function endsOf({ holds }: KeyState, owner: string, count: number): number[] {
-  return Array.from({ length: count }, (_, i) => holds?.get(holdKey(owner, i + 1)) ?? -Infinity)
+/** The end of the longest of an owner's holds. */
+function endOf({ holds }: KeyState, owner: string, count: number): number {
+  let endMs = -Infinity
+  for (let i = 1; i <= count; i += 1) endMs = Math.max(endMs, holds?.get(holdKey(owner, i)) ?? -Infinity)
+  return endMs
 }
 
 /** After the writer has gone: reads inside the write go on as readers. */

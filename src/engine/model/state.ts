@@ -117,8 +117,13 @@ export function at(state: KeyState, nowMs: number): KeyState {
 }
 
 function liveHolds(holds: KeyState['holds'], nowMs: number): KeyState['holds'] {
-  if (holds === undefined || ![...holds.values()].some((endMs) => endMs <= nowMs)) return holds
+  if (holds === undefined || !anyDue(holds, nowMs)) return holds
   return new Map([...holds].filter(([, endMs]) => endMs > nowMs))
+}
+
+function anyDue(ends: ReadonlyMap<string, number>, nowMs: number): boolean {
+  for (const endMs of ends.values()) if (endMs <= nowMs) return true
+  return false
 }
 
 /** A step that changes nothing. */

@@ -186,12 +186,15 @@ export type FairAcquireReply =
 export const fairAcquire: ScriptDefinition<FairAcquireArgs, FairAcquireReply> = {
   script: {
     name: 'fair/acquire',
-    sha: '001502368a5c853fd44fde8a727162a75ca86354',
+    sha: 'f4412920a1d38c25209d1ec58cf16a84920afd5c',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -611,12 +614,15 @@ export type FencedAcquireReply =
 export const fencedAcquire: ScriptDefinition<FencedAcquireArgs, FencedAcquireReply> = {
   script: {
     name: 'fenced/acquire',
-    sha: 'cd5cbee727216e0a702c6d4c1e7d737398800e40',
+    sha: '7eccd6d94c74e4a327a69f1f9196e1fded38cde7',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -1180,12 +1186,15 @@ export type LockAcquireReply =
 export const lockAcquire: ScriptDefinition<LockAcquireArgs, LockAcquireReply> = {
   script: {
     name: 'lock/acquire',
-    sha: '0b5e08b75a5962a8c62cd5eb648e0e0de02ab02c',
+    sha: '41f202c7c54c119ac9a7af9d3e230349a40fe6db',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -1304,12 +1313,15 @@ export type LockInspectReply =
 export const lockInspect: ScriptDefinition<LockInspectArgs, LockInspectReply> = {
   script: {
     name: 'lock/inspect',
-    sha: '03699b7aed3337b2a9bdf4cdfd6fcca682f5d388',
+    sha: '9ae464edad6ca56fa27f31de36eb2a5d948d77ed',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -1516,12 +1528,15 @@ export type MultiAcquireReply =
 export const multiAcquire: ScriptDefinition<MultiAcquireArgs, MultiAcquireReply> = {
   script: {
     name: 'multi/acquire',
-    sha: '76e7d84b0e9bc3a1d98d18aa35d2087832afd0d7',
+    sha: '4009c31a04bec79f1ac43f3f816ed9c5c6812bde',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -2780,12 +2795,15 @@ export type ReadAcquireReply =
 export const readAcquire: ScriptDefinition<ReadAcquireArgs, ReadAcquireReply> = {
   script: {
     name: 'read/acquire',
-    sha: 'db71cbe0bf01697592c2652cba743e104928bbf5',
+    sha: '97f47dfa8e524aedbc4e9ed592f3b1b7f10abd36',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -2839,7 +2857,7 @@ end
 local left = redis.call('pttl', lock)
 if mode and not held then
 local busy = mode ~= 'read' and redis.call('hexists', lock, ARGV[2] .. ':write') == 0
-local holder = (busy or left == -1) and firstOwner(lock)
+local holder = (busy or left == -1) and firstOwner(lock, true)
 if holder == nil then
 return -3
 elseif busy then
@@ -3002,12 +3020,15 @@ export type ReadInspectReply =
 export const readInspect: ScriptDefinition<ReadInspectArgs, ReadInspectReply> = {
   script: {
     name: 'read/inspect',
-    sha: '4e32bc3687ec1a81bce0c31a56e6d80a816dfe70',
+    sha: '3ede434902ffca03dc08b6bb91b0aa6b7af74717',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -3043,7 +3064,7 @@ if redis.call('exists', lock) == 0 then
 return 0
 end
 local mode = redis.call('hget', lock, 'mode')
-if not mode or not firstOwner(lock) then
+if not mode or not firstOwner(lock, true) then
 return -3
 end
 local reply = {1, redis.call('pttl', lock)}
@@ -4105,12 +4126,15 @@ export type WriteAcquireReply =
 export const writeAcquire: ScriptDefinition<WriteAcquireArgs, WriteAcquireReply> = {
   script: {
     name: 'write/acquire',
-    sha: '2cbb70bd5870ca7543cb495234dee7c59cfc30e3',
+    sha: '89f2d9175919386cd994a45d1b1c1798826b3875',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -4146,7 +4170,7 @@ end
 if redis.call('exists', KEYS[2]) == 1 then
 return -2
 end
-local holder = redis.call('hget', lock, 'mode') and firstOwner(lock)
+local holder = redis.call('hget', lock, 'mode') and firstOwner(lock, true)
 if not holder then
 return -3
 end
@@ -4300,12 +4324,15 @@ export type WriteInspectReply =
 export const writeInspect: ScriptDefinition<WriteInspectArgs, WriteInspectReply> = {
   script: {
     name: 'write/inspect',
-    sha: 'e392dec0d9df1c37f1eb01b3af397e6e6cd90385',
+    sha: 'ce3da583b7cce61e51abf0c75c47efa91f699f0d',
     source: `local function isOwner(field)
 local rest = string.match(field, '^%x+%-%x+%-%x+%-%x+%-%x+:%d+(.*)$')
 return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
-local function firstOwner(lock)
+local function firstOwner(lock, moded)
+if not moded and redis.call('hexists', lock, 'mode') == 1 then
+return nil
+end
 local found
 local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
 for i = 1, #fields, 2 do
@@ -4323,7 +4350,7 @@ if redis.call('exists', lock) == 0 then
 return 0
 end
 local mode = redis.call('hget', lock, 'mode')
-if not mode or not firstOwner(lock) then
+if not mode or not firstOwner(lock, true) then
 return -3
 end
 local reply = {1, redis.call('pttl', lock)}
@@ -4378,12 +4405,12 @@ export type WriteReleaseReply =
 
 /**
  * Ends a writer, or leaves the lock shut for the rest of its minimum hold, and tells all waiters. Reads inside the
- * write go on, and others may join them.
+ * write go on, and others may join them; then the rest is one of them, and keeps writers out.
  */
 export const writeRelease: ScriptDefinition<WriteReleaseArgs, WriteReleaseReply> = {
   script: {
     name: 'write/release',
-    sha: '1f1ebe7830a89864c1a869d7bdb97933201fa4ae',
+    sha: 'bf2ce9efb2d782e50e6cc7614288246452c4c037',
     source: `local function holdKey(lock, owner, i)
 local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
 return base .. ':' .. owner .. ':rwlock_timeout:' .. i
@@ -4457,17 +4484,24 @@ local lock, keepMs = KEYS[1], tonumber(ARGV[4])
 local rest = ARGV[1] .. ':00'
 local found = redis.call('hdel', lock, ARGV[1] .. ':write')
 local told = found
-if keepMs > 0 and found == 1 then
-local alone = redis.call('hlen', lock) == 1
-redis.call('hset', lock, rest, '1')
-if alone or redis.call('pttl', lock) < keepMs then
-redis.call('pexpire', lock, ARGV[4])
-end
-elseif keepMs > 0 then
+if keepMs > 0 and found == 0 then
 found = redis.call('hexists', lock, rest)
 elseif found == 0 then
 found = redis.call('hdel', lock, rest)
+redis.call('del', holdKey(lock, rest, 1))
 told = found
+elseif keepMs > 0 then
+local alone = redis.call('hlen', lock) == 1
+redis.call('hset', lock, rest, '1')
+if alone then
+redis.call('pexpire', lock, ARGV[4])
+else
+redis.call('set', holdKey(lock, rest, 1), '1', 'px', ARGV[4])
+if redis.call('pttl', lock) < keepMs then
+redis.call('pexpire', lock, ARGV[4])
+end
+endWriting(lock)
+end
 end
 if told == 1 and keepMs == 0 then
 endWriting(lock)

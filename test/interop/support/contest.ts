@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Raw } from '../../support/raw.js'
-import type { CanaryKind, ContestPlan, JavaThread } from './java-peer.js'
+import type { CanaryKind, JavaThread } from './java-peer.js'
 import { EFFORT, type Scene } from './stage.js'
 
 /** One stay inside. */
@@ -14,10 +14,17 @@ export interface Stay {
 /** Who takes part, and how. */
 export interface Contestants {
   /** What Java's threads enter, each in a loop. */
-  readonly java: readonly { readonly reference: string; readonly kind: CanaryKind }[]
+  readonly java: readonly {
+    readonly reference: string
+    readonly kind: CanaryKind
+    /** Of another Java process than that of all tests. */
+    readonly thread?: JavaThread
+  }[]
   /** The same for Node's callers. */
   readonly node: readonly { readonly enter: () => Promise<Stay>; readonly kind: CanaryKind }[]
   readonly leaseMs?: number | undefined
+  /** To the server where Java looks; that of the test by default. */
+  readonly link?: Raw
 }
 
 const THREADS = 3
@@ -26,18 +33,19 @@ const TIMES = 6 * EFFORT
 const PAUSE_MS = 4
 
 /** Java's threads and Node's callers enter the same object; expects that nobody met anybody that must not be there. */
-export async function expectPeace(scene: Scene, { java, node, leaseMs }: Contestants): Promise<void> {
+export async function expectPeace(scene: Scene, contestants: Contestants): Promise<void> {
+  const { java, node, leaseMs, link = scene.link } = contestants
   const canary = `${scene.name}:canary`
   const plan = { canary, threads: THREADS, times: TIMES, pauseMs: PAUSE_MS, leaseMs }
-  const fromJava = java.map(({ reference, kind }, i) =>
-    contendInJava(scene.thread(`contest-${i}`), reference, { ...plan, kind }),
+  const fromJava = java.map(({ reference, kind, thread }, i) =>
+    (thread ?? scene.thread(`contest-${i}`)).contend(reference, { ...plan, kind }),
   )
   const fromNode = node.flatMap(({ enter, kind }) =>
-    Array.from({ length: CALLERS }, () => contend(scene.link, { enter, kind, canary })),
+    Array.from({ length: CALLERS }, () => contend(link, { enter, kind, canary })),
   )
   const wrong = (await Promise.all([...fromJava, ...fromNode])).flat()
   expect(wrong).toEqual([])
-  await expectSum(scene, canary, {
+  await expectSum(link, canary, {
     java: java.filter(({ kind }) => countsOne(kind)).length * THREADS,
     node: node.filter(({ kind }) => countsOne(kind)).length * CALLERS,
   })
@@ -55,16 +63,12 @@ function countsOne(kind: CanaryKind): boolean {
 
 /** Every update by one that was alone is still in the sum. */
 async function expectSum(
-  { link }: Scene,
+  link: Raw,
   canary: string,
   alone: { readonly java: number; readonly node: number },
 ): Promise<void> {
   const expected = (alone.java + alone.node) * TIMES
   if (expected > 0) expect(Number(await link.command('GET', `${canary}:sum`))).toBe(expected)
-}
-
-function contendInJava(thread: JavaThread, reference: string, plan: ContestPlan): Promise<readonly string[]> {
-  return thread.contend(reference, plan)
 }
 
 interface Caller {

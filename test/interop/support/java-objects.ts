@@ -7,9 +7,17 @@ export function reference(factory: string, name: string, part?: 'readLock' | 'wr
   return part === undefined ? whole : `${whole}/${part}`
 }
 
-/** The reference of a multi-lock over others. */
-export function multiReference(members: readonly string[]): string {
-  return ['getMultiLock', ...members.map((member) => encodeURIComponent(member))].join('/')
+/** The reference of the same object on one server of several. */
+export function onServer(place: number, ref: string): string {
+  return `${place}@${ref}`
+}
+
+/** The reference of a multi-lock over others, or a red lock. */
+export function multiReference(
+  members: readonly string[],
+  factory: 'getMultiLock' | 'getRedLock' = 'getMultiLock',
+): string {
+  return [factory, ...members.map((member) => encodeURIComponent(member))].join('/')
 }
 
 class JavaObject {

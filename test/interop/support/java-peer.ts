@@ -38,6 +38,8 @@ export class Lacking extends Error {}
 export interface PeerOptions {
   /** `lockWatchdogTimeout`. */
   readonly watchdogMs: number
+  /** `timeout` of a command, which is not sent again then. */
+  readonly commandMs?: number | undefined
 }
 
 interface Pending {
@@ -47,7 +49,7 @@ interface Pending {
 
 const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path))
 
-/** One Java process with one Redisson client. Use {@link JavaPeer.start}. */
+/** One Java process with a Redisson client per server. Use {@link JavaPeer.start}. */
 export class JavaPeer implements AsyncDisposable {
   readonly version: string
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
@@ -57,9 +59,11 @@ export class JavaPeer implements AsyncDisposable {
   #lastId = 0
   #log = ''
 
-  private constructor(peer: RedissonPeer, port: number, { watchdogMs }: PeerOptions) {
+  private constructor(peer: RedissonPeer, ports: readonly number[], { watchdogMs, commandMs }: PeerOptions) {
     this.version = peer.version
-    const words = [peer.java, `-Dport=${port}`, `-Dwatchdog=${watchdogMs}`, ...peer.args]
+    const brief = commandMs === undefined ? [] : [`-Dtimeout=${commandMs}`]
+    const settings = [`-Dports=${ports.join(',')}`, `-Dwatchdog=${watchdogMs}`, ...brief]
+    const words = [peer.java, ...settings, ...peer.args]
     // Java ends with the process that started it, also when that one is killed.
     const [command = '', ...args] =
       SETPRIV === undefined ? words : [SETPRIV, '--pdeathsig', 'KILL', '--', ...words]
@@ -75,14 +79,14 @@ export class JavaPeer implements AsyncDisposable {
     for (const event of ['exit', 'error'] as const) this.#child.once(event, () => this.#fail())
   }
 
-  /** Resolves when Redisson is connected. */
-  static async start(peer: RedissonPeer, port: number, options: PeerOptions): Promise<JavaPeer> {
-    const java = new JavaPeer(peer, port, options)
+  /** Resolves when Redisson is connected: one client per server. */
+  static async start(peer: RedissonPeer, ports: readonly number[], options: PeerOptions): Promise<JavaPeer> {
+    const java = new JavaPeer(peer, ports, options)
     await java.#ready
     return java
   }
 
-  /** Redisson's client id, the first part of its owners. */
+  /** The id of Redisson's first client, which its owners begin with. */
   get clientId(): string {
     return this.#clientId
   }
@@ -146,6 +150,12 @@ export class JavaThread {
   /** What this thread is called in Redis: `<client id>:<thread id>`. */
   async owner(): Promise<string> {
     return String(await this.#send('owner'))
+  }
+
+  /** The names of the methods that one of Redisson's interfaces has of its own. */
+  async methods(type: string): Promise<readonly string[]> {
+    const names = await this.#send('methods', type)
+    return typeof names === 'string' || names === null ? [] : names
   }
 
   /** Resolves when it has looked for the last time and sleeps until it hears something. */

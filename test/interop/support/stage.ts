@@ -7,7 +7,7 @@ import { IOREDIS_6, open } from '../../clients/variants.js'
 import { eventually } from '../../support/eventually.js'
 import { raw, type Messages, type Raw } from '../../support/raw.js'
 import { startRedis, type RedisServer } from '../../support/server.js'
-import { JavaPeer, type JavaThread } from './java-peer.js'
+import { JavaPeer, type JavaThread, type PeerOptions } from './java-peer.js'
 
 /** The watchdog's time-out on both sides: short, so that renewal is seen. */
 export const WATCHDOG_MS = 3_000
@@ -37,7 +37,7 @@ export class Stage {
     beforeAll(async () => {
       this.#peer = ensureRedissonPeer(version)
       const server = await startRedis()
-      const java = await this.startJava(server)
+      const java = await this.startJava([server.port])
       this.#parts = { server, java, link: await raw(server.port) }
     }, FIRST_BUILD_MS)
     afterAll(async () => {
@@ -72,10 +72,10 @@ export class Stage {
     return this.#parts
   }
 
-  /** One more Java process. */
-  startJava(server: RedisServer = this.parts.server): Promise<JavaPeer> {
+  /** One more Java process, with a client per server. */
+  startJava(ports: readonly number[], options: Partial<PeerOptions> = {}): Promise<JavaPeer> {
     if (this.#peer === undefined) throw new Error('outside of a test')
-    return JavaPeer.start(this.#peer, server.port, { watchdogMs: WATCHDOG_MS })
+    return JavaPeer.start(this.#peer, ports, { watchdogMs: WATCHDOG_MS, ...options })
   }
 }
 
@@ -104,14 +104,17 @@ export class Scene {
 
   /** A Java process of this test. */
   async otherJava(): Promise<JavaPeer> {
-    const java = await this.stage.startJava()
+    const java = await this.stage.startJava([this.stage.parts.server.port])
     this.atEnd(() => java.kill())
     return java
   }
 
   /** A Holdfast of this test, as a Node process would have it. */
-  async holdfast(options: HoldfastOptions = {}): Promise<Holdfast> {
-    const client = await open(IOREDIS_6, this.stage.parts.server.port)
+  async holdfast(
+    options: HoldfastOptions = {},
+    port: number = this.stage.parts.server.port,
+  ): Promise<Holdfast> {
+    const client = await open(IOREDIS_6, port)
     const holdfast = new Holdfast(client.raw as object, { lockWatchdogTimeout: WATCHDOG_MS, ...options })
     this.atEnd(async () => {
       await holdfast.close({ drain: 0 })

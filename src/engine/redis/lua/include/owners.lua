@@ -4,9 +4,13 @@ local function isOwner(field)
   return rest and (rest == '' or rest == ':write' or string.find(rest, '^:%x+$'))
 end
 
--- The first holder of a lock's hash, or nil when a field is neither an owner nor the read/write lock's mode:
--- then the hash is somebody's data. A look at the first fields tells, so a huge hash costs no more.
-local function firstOwner(lock)
+-- The first holder of a lock's hash, or nil when a field is not an owner: then the hash is somebody's data, or, where
+-- there is a mode, another kind of lock (`moded`: one that has it). A look at the first fields tells, so a huge hash
+-- costs no more.
+local function firstOwner(lock, moded)
+  if not moded and redis.call('hexists', lock, 'mode') == 1 then
+    return nil
+  end
   local found
   local fields = redis.call('hscan', lock, '0', 'count', '64')[2]
   for i = 1, #fields, 2 do

@@ -35,7 +35,7 @@ local left = redis.call('pttl', lock)
 if mode and not held then
   local busy = mode ~= 'read' and redis.call('hexists', lock, ARGV[2] .. ':write') == 0
   -- A lock in use has a TTL; a hash without one may be somebody's data, and must not get one.
-  local holder = (busy or left == -1) and firstOwner(lock)
+  local holder = (busy or left == -1) and firstOwner(lock, true)
   if holder == nil then
     return -3
   elseif busy then

@@ -11,7 +11,7 @@ if redis.call('exists', lock) == 0 then
   return 0
 end
 local mode = redis.call('hget', lock, 'mode')
-if not mode or not firstOwner(lock) then
+if not mode or not firstOwner(lock, true) then
   return -3
 end
 local reply = {1, redis.call('pttl', lock)}

@@ -35,7 +35,7 @@ if redis.call('exists', KEYS[2]) == 1 then
 end
 
 -- A hash without a mode is another lock's, or somebody's data.
-local holder = redis.call('hget', lock, 'mode') and firstOwner(lock)
+local holder = redis.call('hget', lock, 'mode') and firstOwner(lock, true)
 if not holder then
   return -3
 end

@@ -1,5 +1,5 @@
 -- Ends a writer, or leaves the lock shut for the rest of its minimum hold, and tells all waiters. Reads inside the
--- write go on, and others may join them.
+-- write go on, and others may join them; then the rest is one of them, and keeps writers out.
 -- KEYS: lock, tombstone
 -- ARGV: owner:string, channel:string, publish:string, keepMs:integer, entombMs:integer
 -- RETURNS 1: released
@@ -15,17 +15,24 @@ local rest = ARGV[1] .. ':00'
 -- HDEL is a write that a full server allows; after it the script may go on to others.
 local found = redis.call('hdel', lock, ARGV[1] .. ':write')
 local told = found
-if keepMs > 0 and found == 1 then
-  local alone = redis.call('hlen', lock) == 1
-  redis.call('hset', lock, rest, '1')
-  if alone or redis.call('pttl', lock) < keepMs then
-    redis.call('pexpire', lock, ARGV[4])
-  end
-elseif keepMs > 0 then
+if keepMs > 0 and found == 0 then
   found = redis.call('hexists', lock, rest)
 elseif found == 0 then
   found = redis.call('hdel', lock, rest)
+  redis.call('del', holdKey(lock, rest, 1))
   told = found
+elseif keepMs > 0 then
+  local alone = redis.call('hlen', lock) == 1
+  redis.call('hset', lock, rest, '1')
+  if alone then
+    redis.call('pexpire', lock, ARGV[4])
+  else
+    redis.call('set', holdKey(lock, rest, 1), '1', 'px', ARGV[4])
+    if redis.call('pttl', lock) < keepMs then
+      redis.call('pexpire', lock, ARGV[4])
+    end
+    endWriting(lock)
+  end
 end
 if told == 1 and keepMs == 0 then
   endWriting(lock)

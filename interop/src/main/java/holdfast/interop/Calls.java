@@ -17,6 +17,17 @@ final class Calls {
         return method.invoke(target, values);
     }
 
+    /** The names of what an interface of Redisson's adds to those that it extends, but for Java's own. */
+    static List<String> declared(String type) throws ReflectiveOperationException {
+        return Arrays.stream(Class.forName("org.redisson.api." + type).getMethods())
+                .filter(method -> method.getDeclaringClass().getSimpleName().equals(type)
+                        || method.getDeclaringClass().getName().startsWith("java."))
+                .map(Method::getName)
+                .distinct()
+                .sorted()
+                .toList();
+    }
+
     private static Method find(Class<?> type, String name, List<?> arguments) throws NoSuchMethodException {
         return Arrays.stream(type.getMethods())
                 .filter(method -> method.getName().equals(name) && fits(method.getParameterTypes(), arguments))

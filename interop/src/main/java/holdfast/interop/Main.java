@@ -5,12 +5,14 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
 
 /**
  * Reads one command a line, answers with one line each, in the order in which the commands end:
@@ -27,9 +29,9 @@ public final class Main {
     private final PrintStream out;
     private final Map<String, Worker> workers = new ConcurrentHashMap<>();
 
-    private Main(RedissonClient redisson, PrintStream out) {
-        this.redisson = redisson;
-        this.objects = new Objects(redisson);
+    private Main(List<RedissonClient> clients, PrintStream out) {
+        this.redisson = clients.get(0);
+        this.objects = new Objects(clients);
         this.out = out;
     }
 
@@ -37,14 +39,15 @@ public final class Main {
         // Whatever a library prints must not end up among the answers.
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         System.setOut(System.err);
-        RedissonClient redisson = Redisson.create(config());
-        out.println("ready " + redisson.getId());
-        new Main(redisson, out).serve();
+        List<RedissonClient> clients = new ArrayList<>();
+        for (String port : System.getProperty("ports").split(",")) clients.add(Redisson.create(config(port)));
+        out.println("ready " + clients.get(0).getId());
+        new Main(clients, out).serve();
         // The program that started us is gone, or told us to end. Locks are left as they are.
         Runtime.getRuntime().halt(0);
     }
 
-    private static Config config() throws ReflectiveOperationException {
+    private static Config config(String port) throws ReflectiveOperationException {
         Config config = new Config();
         config.setThreads(4);
         config.setNettyThreads(4);
@@ -52,11 +55,13 @@ public final class Main {
         Long fairWait = Long.getLong("fairWait");
         // Since 3.46.0.
         if (fairWait != null) Config.class.getMethod("setFairLockWaitTimeout", long.class).invoke(config, fairWait);
-        config.useSingleServer()
-                .setAddress("redis://127.0.0.1:" + Integer.getInteger("port"))
+        SingleServerConfig server = config.useSingleServer()
+                .setAddress("redis://127.0.0.1:" + port)
                 .setConnectionMinimumIdleSize(2)
                 .setConnectionPoolSize(32)
                 .setSubscriptionConnectionMinimumIdleSize(1);
+        Integer timeout = Integer.getInteger("timeout");
+        if (timeout != null) server.setTimeout(timeout).setRetryAttempts(0);
         return config;
     }
 
@@ -99,6 +104,7 @@ public final class Main {
             case "owner" -> redisson.getId() + ":" + Thread.currentThread().getId();
             case "call" -> Calls.call(objects.get(words.get(0)), Words.decode(words.get(1)),
                     words.subList(2, words.size()).stream().map(Words::argument).toList());
+            case "methods" -> Calls.declared(words.get(0));
             case "contend" -> Contest.read(redisson, objects, words).run();
             default -> throw new IllegalArgumentException("unknown command: " + command);
         };
