@@ -11,7 +11,7 @@ import {
 } from '../engine.js'
 import type { ForeignReply, Handlers, Operation, ReplyOf } from '../operations.js'
 import { PortError, type ClientPort, type Demand } from './clients/port.js'
-import type { SubscriberEvents, SubscriberPort, WaitedReply } from './clients/port.js'
+import type { ScriptCall, SubscriberEvents, SubscriberPort, WaitedReply } from './clients/port.js'
 import { settingIn } from './clients/replies.js'
 import { fairCommands } from './families/fair.js'
 import { fencedCommands } from './families/fenced.js'
@@ -220,10 +220,15 @@ export class RedisEngine implements Engine {
   }
 
   #send<A, R>(definition: ScriptDefinition<A, R>, args: A, passage: Passage): Promise<R | ForeignReply> {
-    const { keys, args: values } = definition.encode(args)
-    return this.#port
-      .run({ script: definition.script, keys, args: values }, passage)
-      .then(definition.decode, this.#failed)
+    return this.#runScript(definition, callOf(definition, args), passage)
+  }
+
+  #runScript<A, R>(
+    definition: ScriptDefinition<A, R>,
+    call: ScriptCall,
+    passage: Passage,
+  ): Promise<R | ForeignReply> {
+    return this.#port.run(call, passage).then(definition.decode, this.#failed)
   }
 
   #wireFor(operation: Operation): Wire {
@@ -231,19 +236,30 @@ export class RedisEngine implements Engine {
   }
 
   /** Grants only what enough replicas have: what one primary alone knows is gone with it. */
-  async #sendConfirmed<A, R>(
+  #sendConfirmed<A, R>(
     definition: ScriptDefinition<A, R>,
     args: A,
     passage: Passage,
   ): Promise<R | ForeignReply> {
-    const { keys, args: values } = definition.encode(args)
-    const demand = await this.#demand(keys[0] ?? '', passage)
-    if (demand === undefined) return this.#send(definition, args, passage)
-    const call = { script: definition.script, keys, args: values }
+    const call = callOf(definition, args)
+    // Nearly always there is nothing to wait for, and that way has no promise more than any other.
+    return this.#replication?.demand(call.keys[0] ?? '') === undefined
+      ? this.#runScript(definition, call, passage)
+      : this.#runConfirmed(definition, call, passage)
+  }
+
+  async #runConfirmed<A, R>(
+    definition: ScriptDefinition<A, R>,
+    call: ScriptCall,
+    passage: Passage,
+  ): Promise<R | ForeignReply> {
+    const key = call.keys[0] ?? ''
+    const demand = await this.#demand(key, passage)
+    if (demand === undefined) return this.#runScript(definition, call, passage)
     const waited = await this.#port.runAndWait(call, passage, demand).catch(this.#failed)
     if (!('acks' in waited)) return waited
     const reply = definition.decode(waited.reply)
-    if (waited.acks < demand.acks && isGranted(reply)) this.#tooFew(call.keys[0] ?? '', demand, waited)
+    if (waited.acks < demand.acks && isGranted(reply)) this.#tooFew(key, demand, waited)
     return reply
   }
 
@@ -297,6 +313,11 @@ function givenUp(): EngineError {
 const SHARDED = { auto: undefined, on: true, off: false } as const
 const SUBSCRIBER_HINT =
   'The client is in subscriber mode and takes no other commands: pass a client of its own (Holdfast opens its subscriber itself)'
+
+function callOf<A, R>({ script, encode }: ScriptDefinition<A, R>, args: A): ScriptCall {
+  const { keys, args: values } = encode(args)
+  return { script, keys, args: values }
+}
 
 function isGranted(reply: unknown): boolean {
   return typeof reply === 'object' && reply !== null && 'outcome' in reply && reply.outcome === 'granted'
