@@ -44,17 +44,25 @@ export async function attemptTogether(
   const passage = newPassage()
   const wallOffsetMs = wallOffset(clock)
   const send = { deadlineMs: call.attemptDeadline(commands.timeoutMs), keepAlive: true, interrupt: call }
+  // An owner that was given back is dead: the next round has another one.
+  const renew = (): void => {
+    call.owner = runtime.newOwner()
+  }
+  const undoAll = (): void => {
+    for (const { target } of members) compensations.acquire(target, owner, leaseMs)
+    renew()
+  }
   let reply: MultiAcquireReply
   try {
     reply = await commands.send({ op: 'multi.acquire', names, owner, leaseMs }, passage, send)
   } catch (error) {
-    if (passage.sends > 0 && maybeApplied(error))
-      for (const { target } of members) compensations.acquire(target, owner, leaseMs)
+    if (passage.sends > 0 && maybeApplied(error)) undoAll()
     throw error
   }
   if (reply.outcome !== 'granted') {
     // Another copy of the attempt may still be on its way over an old link.
-    if (!passage.once) for (const { target } of members) compensations.acquire(target, owner, leaseMs)
+    if (!passage.once) undoAll()
+    else if (reply.outcome === 'dead') renew()
     return refused(reply, members)
   }
   const grant = {
@@ -64,7 +72,7 @@ export async function attemptTogether(
     once: passage.once,
     token: 0,
   }
-  return leasesOf(
+  const result = leasesOf(
     members.map((member) => {
       const of = new Call(
         member.target,
@@ -74,6 +82,8 @@ export async function attemptTogether(
       return [member, granted(runtime, of, grant)] as const
     }),
   )
+  if ('busy' in result) renew()
+  return result
 }
 
 function refused(

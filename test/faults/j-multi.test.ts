@@ -1,6 +1,8 @@
 /** Several locks as one, group J: nothing is left of an attempt that came to nothing. */
 import { describe, expect, test } from 'vitest'
+import { multiAcquire } from '../../src/engine/redis/scripts.js'
 import { eventually } from '../support/eventually.js'
+import type { Request } from '../support/proxy.js'
 import { openScene } from './scene.js'
 import { IDLE, OTHER } from './support/around.js'
 import { openServers } from './support/servers.js'
@@ -52,6 +54,29 @@ test('fault 93: closing while members are taken gives them back', async () => {
   await expect(waiting).rejects.toMatchObject({ code: 'HOLDFAST_CLOSED' })
   await scene.untilGone(NAMES[0])
   await scene.untilGone(NAMES[1])
+})
+
+test('fault 93: after an attempt without an answer the next rounds have another owner', async () => {
+  await using scene = await openScene()
+  const proxy = await scene.proxy()
+  const holdfast = scene.holdfast({ commandTimeout: 300 }, scene.ioredis({ port: proxy.port }))
+  const locks = [holdfast.lock(NAMES[0]), holdfast.lock(NAMES[1])]
+  await holdfast.multiLock(locks).using(() => 0)
+  const { sha } = multiAcquire.script
+  const isAttempt = ({ words }: Request): boolean => words[1] === sha
+  const ownerOf = ({ words }: Request): string => words[3 + Number(words[2])] ?? ''
+  await scene.command('HSET', NAMES[0], OTHER, 1)
+  proxy.requests.length = 0
+  const gate = proxy.holdReplies(({ request }) => request !== undefined && isAttempt(request))
+  const controller = new AbortController()
+  const waiting = holdfast.multiLock(locks).acquire({ signal: controller.signal })
+  await eventually(() => proxy.requests.filter(isAttempt).length >= 3, 'a third attempt')
+  const [first = '', ...others] = proxy.requests.filter(isAttempt).map(ownerOf)
+  controller.abort(new Error('enough'))
+  await expect(waiting).rejects.toThrow('enough')
+  gate.release()
+  expect(first).not.toBe('')
+  expect(others).not.toContain(first)
 })
 
 test('fault 93: an abort while servers are asked leaves nothing on any of them', async () => {

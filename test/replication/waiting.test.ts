@@ -1,7 +1,9 @@
 import { Holdfast, type HoldfastOptions } from 'holdfast'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6, type Variant } from '../clients/variants.js'
+import { open, IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6, type Variant } from '../clients/variants.js'
 import { eventually } from '../support/eventually.js'
+import { startProxy, type Request } from '../support/proxy.js'
+import { startRedis } from '../support/server.js'
 import { actor, countOf, startReplicated, type Actor, type Replicated } from './stage.js'
 
 type Take = (holdfast: Holdfast, name: string) => Promise<{ release(): Promise<unknown> } | null>
@@ -103,6 +105,17 @@ describe.each([IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6])(
       await expect(three.holdfast.lock('d').tryAcquire()).rejects.toMatchObject({ acks: 2, wanted: 3 })
     })
 
+    it('a script that the server had forgotten is waited for, too', async () => {
+      const { holdfast, client } = await start({ replication: { timeout: 200 } })
+      await holdfast.lock('a').using(() => undefined)
+      await servers.primary.send('SCRIPT', 'FLUSH')
+      // All that was written so far is confirmed: a WAIT ahead of the script would say so at once.
+      await client.command('PING')
+      expect(await client.command('WAIT', '2', '10000')).toBe(2)
+      for (const replica of servers.replicas) replica.pause()
+      await expect(holdfast.lock('a').tryAcquire()).rejects.toMatchObject({ acks: 0, wanted: 1 })
+    })
+
     it('0 asks nobody', async () => {
       const { holdfast } = await start({ replication: { acks: 0 } })
       for (const replica of servers.replicas) replica.pause()
@@ -161,6 +174,29 @@ describe.each([IOREDIS_5, IOREDIS_6, NODE_REDIS_5, NODE_REDIS_6])(
       // All of them share the waits.
       expect((await countOf(servers.primary, 'wait')) - before).toBeLessThan(names.length)
       await held.release()
+    })
+  },
+)
+
+describe.each([IOREDIS_6, NODE_REDIS_6])(
+  'the question how many replicas there are, over $name',
+  (variant) => {
+    it('is asked again if its answer does not come, while the link stays up', async () => {
+      await using server = await startRedis()
+      using proxy = await startProxy({ port: server.port })
+      const client = await open(variant, proxy.port)
+      const holdfast = new Holdfast(client.raw as object, { commandTimeout: 300 })
+      const isQuestion = ({ words }: Request): boolean => words.join(' ') === 'INFO replication'
+      const gate = proxy.holdReplies(({ request }) => request !== undefined && isQuestion(request))
+      const waiting = holdfast.lock('a').acquire({ waitTime: 10_000 })
+      await eventually(() => proxy.count(isQuestion) > 1, 'a second question')
+      gate.release()
+      const lease = await waiting
+      expect(lease.held).toBe(true)
+      expect(proxy.connections).toBe(1)
+      await lease.release()
+      await holdfast.close()
+      client.destroy()
     })
   },
 )

@@ -27,7 +27,7 @@ import { spinCommands } from './families/spin.js'
 import { watchCommands } from './families/watch.js'
 import type { Wire } from './families/wire.js'
 import { channelOf, keyspaceChannel, unsafeInCluster } from './names.js'
-import { isGrant, Replication, type ReplicationSetting } from './replication.js'
+import { bounded, isGrant, Replication, type ReplicationSetting } from './replication.js'
 import type { ScriptDefinition } from './script.js'
 import { slotOf } from './clients/slot.js'
 import { Subscriptions, type Listener } from './subscriptions.js'
@@ -88,6 +88,7 @@ export class RedisEngine implements Engine {
     send: (definition, args, passage) => this.#sendConfirmed(definition, args, passage),
   }
   readonly #replication: Replication | undefined
+  readonly #patienceMs: number
   /** Whether messages go by slots; undefined: nobody has asked the servers yet. */
   #sharded: boolean | undefined
   #asking: Promise<void> | undefined
@@ -102,6 +103,7 @@ export class RedisEngine implements Engine {
     this.#clock = options.clock
     this.#bySlot = port.cluster
     const { replication, clock, patienceMs = PATIENCE_MS } = options
+    this.#patienceMs = patienceMs
     if (replication !== undefined && replication.acks !== 0)
       this.#replication = new Replication(port, { setting: replication, clock, patienceMs })
     this.#setSharded(port.cluster ? SHARDED[options.shardedPubSub ?? 'auto'] : false)
@@ -117,8 +119,7 @@ export class RedisEngine implements Engine {
   subscribe(topic: Topic, listener: (hint: Hint) => void): Subscription {
     // Nobody listens before the first attempt, which has asked the servers.
     if (this.#sharded === undefined) return NOT_LIVE
-    const kind = this.#sharded ? 'shard' : 'channel'
-    return this.#subscriptions?.add(channelOf(topic), listener, kind) ?? NOT_LIVE
+    return this.#subscriptions?.add(channelOf(topic), listener) ?? NOT_LIVE
   }
 
   listenTo({ kind, name }: DataTopic, listener: DataListener): Subscription {
@@ -198,7 +199,7 @@ export class RedisEngine implements Engine {
 
   async #askForShards(): Promise<void> {
     try {
-      await this.#port.ask(['PUBSUB', 'SHARDNUMSUB'])
+      await bounded(this.#patienceMs, this.#port.ask(['PUBSUB', 'SHARDNUMSUB']))
       this.#setSharded(true)
     } catch (error) {
       if (!(error instanceof PortError) || error.kind !== 'refused') failed(error)
@@ -242,19 +243,20 @@ export class RedisEngine implements Engine {
     passage: Passage,
   ): Promise<R | ForeignReply> {
     const call = callOf(definition, args)
+    const demand = this.#replication?.demand(call.keys[0] ?? '')
     // Nearly always there is nothing to wait for, and that way has no promise more than any other.
-    return this.#replication?.demand(call.keys[0] ?? '') === undefined
+    return demand === undefined
       ? this.#runScript(definition, call, passage)
-      : this.#runConfirmed(definition, call, passage)
+      : this.#runConfirmed(definition, { call, demand }, passage)
   }
 
   async #runConfirmed<A, R>(
     definition: ScriptDefinition<A, R>,
-    call: ScriptCall,
+    { call, demand: known }: { readonly call: ScriptCall; readonly demand: Demand | 'unknown' },
     passage: Passage,
   ): Promise<R | ForeignReply> {
     const key = call.keys[0] ?? ''
-    const demand = await this.#demand(key, passage)
+    const demand = known === 'unknown' ? await this.#learn(key, passage) : known
     if (demand === undefined) return this.#runScript(definition, call, passage)
     const waited = await this.#port.runAndWait(call, passage, demand).catch(this.#failed)
     if (!('acks' in waited)) return waited
@@ -263,14 +265,14 @@ export class RedisEngine implements Engine {
     return reply
   }
 
-  async #demand(key: string, passage: Passage): Promise<Demand | undefined> {
-    const replication = this.#replication
-    const demand = replication?.demand(key)
-    if (replication === undefined || demand !== 'unknown') return demand === 'unknown' ? undefined : demand
-    await replication.learn(key).catch(failed)
-    if (passage.abandoned) throw givenUp()
-    const known = replication.demand(key)
-    return known === 'unknown' ? undefined : known
+  /** Asks until it is known: what was learnt may be in doubt again before it is used. */
+  async #learn(key: string, passage: Passage): Promise<Demand | undefined> {
+    for (;;) {
+      await this.#replication?.learn(key).catch(failed)
+      if (passage.abandoned) throw givenUp()
+      const demand = this.#replication?.demand(key)
+      if (demand !== 'unknown') return demand
+    }
   }
 
   #tooFew(key: string, { acks: wanted }: Demand, { acks, trouble }: WaitedReply): void {

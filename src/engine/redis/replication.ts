@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import type { Operation } from '../operations.js'
 import { PortError, type ClientPort, type Demand, type RawReply } from './clients/port.js'
+import { within } from './clients/within.js'
 
 /** How many replicas must have a grant before it counts. */
 export interface ReplicationSetting {
@@ -41,7 +42,7 @@ export class Replication {
   readonly setting: ReplicationSetting
   readonly #port: ClientPort
   readonly #clock: Clock
-  readonly #limitMs: number
+  readonly #patienceMs: number
   readonly #known = new Map<string, Known>()
   readonly #asking = new Map<string, Promise<void>>()
 
@@ -53,7 +54,7 @@ export class Replication {
     this.setting = setting
     this.#port = port
     this.#clock = clock
-    this.#limitMs = setting.timeoutMs + patienceMs
+    this.#patienceMs = patienceMs
   }
 
   /** What a grant on this key has to wait for; `undefined`: nothing; `'unknown'`: {@link learn} first. */
@@ -86,7 +87,7 @@ export class Replication {
   async #ask(key: string, place: string): Promise<void> {
     let replicas = 0
     try {
-      replicas = replicasIn(await this.#port.ask(['INFO', 'replication'], key))
+      replicas = replicasIn(await bounded(this.#patienceMs, this.#port.ask(['INFO', 'replication'], key)))
     } catch (error) {
       // Where servers are rented, INFO may not be allowed, and their replicas are the landlord's affair.
       if (!(error instanceof PortError) || error.kind !== 'refused' || this.setting.explicit) throw error
@@ -96,7 +97,17 @@ export class Replication {
 
   #demandFor(acks: number): Demand | undefined {
     const { timeoutMs } = this.setting
-    return acks === 0 ? undefined : { acks, timeoutMs, limitMs: this.#limitMs }
+    return acks === 0 ? undefined : { acks, timeoutMs, limitMs: timeoutMs + this.#patienceMs }
+  }
+}
+
+/** A question that all wait for must not wait for ever: a link may be half open. Rejects with {@link PortError} only. */
+export async function bounded<T>(limitMs: number, question: Promise<T>): Promise<T> {
+  try {
+    return await within(limitMs, question, false)
+  } catch (error) {
+    if (error instanceof PortError) throw error
+    throw new PortError(String(error), { kind: 'connection', outcome: 'not-applied', cause: error })
   }
 }
 

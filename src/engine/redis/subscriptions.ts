@@ -125,7 +125,7 @@ export class Subscriptions {
   /** The channels of these names; without names all. */
   #of(names: readonly string[] | undefined): readonly Channel[] {
     if (names === undefined) return [...this.#channels.values()]
-    return names.flatMap((name) => this.#channels.get(idOf(name, 'shard')) ?? [])
+    return names.flatMap((name) => this.#channels.get(idOf(name, 'channel')) ?? [])
   }
 
   #down(channels: readonly Channel[]): void {

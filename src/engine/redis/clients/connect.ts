@@ -1,4 +1,4 @@
-import { systemClock } from '../../../clock.js'
+import { within } from './within.js'
 
 /** A client that we made ourselves, and how to close it. */
 export interface OwnClient {
@@ -42,7 +42,7 @@ async function connectIoredis({ Redis }: IoredisModule, url: string, limitMs: nu
   // Trouble shows in the calls; a missing listener must not end the process.
   client.on('error', () => undefined)
   try {
-    await within(limitMs, open(client))
+    await within(limitMs, open(client), true)
   } catch (error) {
     client.disconnect()
     throw error
@@ -62,7 +62,7 @@ async function connectNodeRedis(
   const client = createClient({ url })
   client.on('error', () => undefined)
   try {
-    await within(limitMs, open(client))
+    await within(limitMs, open(client), true)
   } catch (error) {
     destroy(client)
     throw error
@@ -77,21 +77,6 @@ async function connectNodeRedis(
 async function open(client: { connect(): Promise<unknown>; ping(): Promise<unknown> }): Promise<void> {
   await client.connect()
   await client.ping()
-}
-
-/** The clients wait for ever for a server that takes connections and says nothing. */
-function within(limitMs: number, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => {
-      reject(new Error(`no answer within ${String(limitMs)} ms`))
-    }
-    const timer = systemClock.setTimer(late, limitMs, true)
-    work
-      .finally(() => {
-        timer.cancel()
-      })
-      .then(resolve, reject)
-  })
 }
 
 function destroy(client: { destroy(): void }): void {

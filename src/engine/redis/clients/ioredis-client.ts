@@ -75,6 +75,25 @@ export const OWN_LINK = {
   autoResendUnfulfilledCommands: false,
 } as const
 
+/** Opens a connection of our own, which does not keep the process alive. Rejects with what went wrong at last. */
+export async function openOwn(client: IoredisClient): Promise<void> {
+  let lastError: unknown
+  client.on('error', (error: unknown) => {
+    lastError = error
+  })
+  const unref = (): void => {
+    client.stream?.unref?.()
+  }
+  // The socket is made a little later; an address that does not answer shall not keep the process alive.
+  setImmediate(unref)
+  try {
+    await client.connect()
+  } catch (error) {
+    throw lastError ?? error
+  }
+  unref()
+}
+
 /** Whether something looks like a client of ioredis. */
 export function isIoredis(client: object): client is IoredisClient {
   return (

@@ -1,5 +1,5 @@
 import { slotOf } from './slot.js'
-import { OWN_LINK, type IoredisClient } from './ioredis-client.js'
+import { openOwn, OWN_LINK, type IoredisClient } from './ioredis-client.js'
 import type { LaneLink, LaneSource } from './lanes.js'
 import type { Places, RawReply, Readiness, ScriptCall } from './port.js'
 import { normalise } from './replies.js'
@@ -37,11 +37,11 @@ export function duplicateTo(client: IoredisClient, address: string, link: object
   if (client.nodes === undefined) return client.duplicate(link)
   const node = nodeAt(client, address)
   if (node !== undefined) return node.duplicate({ ...link, readOnly: false })
-  const any = client.nodes()[0]
-  if (any === undefined) throw new Error('No node of the cluster is known yet')
+  const [other] = client.nodes()
+  if (other === undefined) throw new Error('No node of the cluster is known yet')
   const colon = address.lastIndexOf(':')
   const place = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) }
-  return any.duplicate({ ...link, ...place, readOnly: false })
+  return other.duplicate({ ...link, ...place, readOnly: false })
 }
 
 function nodeAt(client: IoredisClient, address: string): IoredisClient | undefined {
@@ -54,16 +54,12 @@ class IoredisLane implements LaneLink {
   readonly now: () => number
   readonly ready: Promise<unknown>
   readonly #client: IoredisClient
-  #lastError: unknown
 
   constructor(source: IoredisClient, address: string, now: () => number) {
     this.cluster = source.isCluster === true
     this.now = now
     this.#client = openTo(source, address)
-    this.#client.on('error', (error: unknown) => {
-      this.#lastError = error
-    })
-    this.ready = this.#open()
+    this.ready = openOwn(this.#client)
   }
 
   get readiness(): Readiness {
@@ -93,20 +89,6 @@ class IoredisLane implements LaneLink {
 
   close(): void {
     this.#client.disconnect()
-  }
-
-  async #open(): Promise<void> {
-    const unref = (): void => {
-      this.#client.stream?.unref?.()
-    }
-    // The socket is made a little later; an address that does not answer shall not keep the process alive.
-    setImmediate(unref)
-    try {
-      await this.#client.connect()
-    } catch (error) {
-      throw this.#lastError ?? error
-    }
-    unref()
   }
 }
 

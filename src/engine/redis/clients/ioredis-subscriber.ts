@@ -1,4 +1,4 @@
-import { OWN_LINK, type IoredisClient } from './ioredis-client.js'
+import { openOwn, OWN_LINK, type IoredisClient } from './ioredis-client.js'
 import { duplicateTo } from './ioredis-lane.js'
 import type { ChannelKind, SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
@@ -66,19 +66,8 @@ class OwnLink implements SubscriberLink {
   }
 
   async #open(handlers: LinkHandlers): Promise<void> {
-    const client = this.#client
-    const unref = (): void => {
-      client.stream?.unref?.()
-    }
-    // The socket is made a little later; an address that does not answer shall not keep the process alive.
-    setImmediate(unref)
-    try {
-      await client.connect()
-    } catch (error) {
-      throw this.#lastError ?? error
-    }
-    unref()
-    client.on('end', () => {
+    await openOwn(this.#client)
+    this.#client.on('end', () => {
       handlers.onDrop(this.#lastError ?? new Error('The subscriber link was closed'))
     })
   }

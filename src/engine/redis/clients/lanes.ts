@@ -1,8 +1,8 @@
-import { systemClock } from '../../../clock.js'
 import { toPortError } from './errors.js'
 import { PortError, type Demand, type Passage, type Places, type RawReply } from './port.js'
 import type { ScriptCall, WaitedReply } from './port.js'
 import { runScript, type ScriptLink } from './script-run.js'
+import { within } from './within.js'
 
 /** One connection of our own to one primary, used until it breaks; it never reconnects. */
 export interface LaneLink extends ScriptLink {
@@ -24,8 +24,6 @@ interface Item {
   readonly call: ScriptCall
   readonly passage: Passage
   readonly demand: Demand
-  /** The node gets the slot of this key just now, and has to be told that we know. */
-  readonly asking: boolean
 }
 
 interface Waiting extends Item {
@@ -33,7 +31,8 @@ interface Waiting extends Item {
   reject(error: unknown): void
 }
 
-const REDIRECTION = /^-?(MOVED|ASK) \d+ (\S+:\d+)/
+/** Not ASK: a node that just gets a slot answers TRYAGAIN to scripts of which any key is missing, as a tombstone is. */
+const MOVED = /^-?MOVED \d+ (\S+:\d+)/
 
 /**
  * Runs scripts over connections on which WAIT follows them. WAIT holds its link, so that these are never the user's,
@@ -50,18 +49,16 @@ export class Lanes {
 
   /** Runs a script, then WAIT on the same connection. Rejects with {@link PortError} only. */
   async run(call: ScriptCall, passage: Passage, demand: Demand): Promise<WaitedReply> {
-    const key = call.keys[0] ?? ''
-    const item = { call, passage, demand, asking: false }
+    const item = { call, passage, demand }
     try {
-      return await this.#to(this.#source.addressOf(key), item)
+      return await this.#to(this.#source.addressOf(call.keys[0] ?? ''), item)
     } catch (error) {
       if (error instanceof PortError && error.kind === 'connection') this.#source.refresh()
-      const redirection = REDIRECTION.exec(causeText(error))
-      if (redirection === null || passage.abandoned) throw asPortError(error)
-      const [, how, address = ''] = redirection
-      if (how === 'MOVED') this.#source.refresh()
-      // Either answer proves that nothing was executed.
-      return await this.#to(address, { ...item, asking: how === 'ASK' })
+      const address = MOVED.exec(causeText(error))?.[1]
+      if (address === undefined || passage.abandoned) throw asPortError(error)
+      this.#source.refresh()
+      // The answer proves that nothing was executed.
+      return await this.#to(address, item)
     }
   }
 
@@ -125,7 +122,7 @@ class Lane {
     try {
       if (this.#link !== undefined && this.#link.readiness !== 'ready') this.close()
       const link = (this.#link ??= this.#open())
-      if (link.readiness !== 'ready') await within(limitMs, link.ready)
+      if (link.readiness !== 'ready') await within(limitMs, link.ready, false)
       return link
     } catch (error) {
       this.close()
@@ -136,14 +133,16 @@ class Lane {
 
   /** Scripts and WAIT leave in one turn; WAIT once more if a script had to be sent by its text, and so after it. */
   async #send(link: LaneLink, batch: readonly Waiting[]): Promise<void> {
+    // A half-open link never answers.
+    const limitMs = limitOf(batch)
     const sendsBefore = batch.map(({ passage }) => passage.sends)
     const running = Promise.all(batch.map((item) => settled(link, item)))
     const waiting = askWait(link, batch)
     try {
-      const results = await within(limitOf(batch), running)
+      const results = await within(limitMs, running, false)
       const late = batch.some(({ passage }, index) => passage.sends > (sendsBefore[index] ?? 0) + 1)
-      const first = await within(limitOf(batch), waiting)
-      const waited = late ? await within(limitOf(batch), askWait(link, batch)) : first
+      const first = await within(limitMs, waiting, false)
+      const waited = late ? await within(limitMs, askWait(link, batch), false) : first
       for (const [index, item] of batch.entries()) settle(item, results[index], waited)
     } catch (error) {
       this.close()
@@ -158,8 +157,8 @@ class Lane {
 type Result = { readonly reply: RawReply } | { readonly error: unknown }
 type Waited = Pick<WaitedReply, 'acks' | 'trouble'>
 
-function settled(link: LaneLink, { call, passage, asking }: Item): Promise<Result> {
-  return runScript(asking ? asked(link) : link, call, passage).then(
+function settled(link: LaneLink, { call, passage }: Item): Promise<Result> {
+  return runScript(link, call, passage).then(
     (reply) => ({ reply }),
     (error: unknown) => ({ error }),
   )
@@ -181,48 +180,8 @@ async function askWait(link: LaneLink, batch: readonly Item[]): Promise<Waited> 
   }
 }
 
-/** The same connection to a node that takes over a slot: it serves only those who say that they were sent there. */
-function asked(link: LaneLink): ScriptLink {
-  const ask = (): void => {
-    link.command(['ASKING']).catch(() => undefined)
-  }
-  return {
-    cluster: link.cluster,
-    readiness: link.readiness,
-    epoch: link.epoch,
-    now: link.now,
-    evalsha: (call) => {
-      ask()
-      return link.evalsha(call)
-    },
-    evaluate: (call) => {
-      ask()
-      return link.evaluate(call)
-    },
-    decode: (reply) => link.decode(reply),
-    onReadonly: () => {
-      link.onReadonly()
-    },
-  }
-}
-
 function limitOf(batch: readonly Item[]): number {
   return Math.max(...batch.map(({ demand }) => demand.limitMs))
-}
-
-/** A half-open link never answers. */
-function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => {
-      reject(new Error(`no answer within ${String(limitMs)} ms`))
-    }
-    const timer = systemClock.setTimer(late, limitMs, false)
-    work
-      .finally(() => {
-        timer.cancel()
-      })
-      .then(resolve, reject)
-  })
 }
 
 function causeText(error: unknown): string {

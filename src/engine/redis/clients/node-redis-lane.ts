@@ -1,14 +1,12 @@
 import { slotOf } from './slot.js'
 import type { LaneLink, LaneSource } from './lanes.js'
 import { isCluster, type AnyNodeRedis, type NodeRedisClient } from './node-redis-client.js'
-import { originalOf, socketTo } from './node-redis-original.js'
+import { duplicateOf } from './node-redis-original.js'
 import { refreshTopology } from './node-redis-topology.js'
 import type { Places, RawReply, Readiness, ScriptCall } from './port.js'
 import { normalise } from './replies.js'
 
 const AS_IT_IS = { typeMapping: undefined, timeout: 0 } as const
-/** Settings that would not do for a connection that waits for replicas. */
-const OVERRIDES = { commandsQueueMaxLength: undefined, clientSideCache: undefined, emitInvalidate: false }
 
 /** Where keys and channels are, as the client knows. */
 export function nodeRedisPlaces(client: AnyNodeRedis): Places {
@@ -80,12 +78,10 @@ class NodeRedisLane implements LaneLink {
   }
 
   async #open(source: AnyNodeRedis, address: string): Promise<void> {
-    const original = await originalOf(source, address === '' ? undefined : address)
+    const client = await duplicateOf(source, address)
     if (this.#closed) throw new Error('The connection was closed')
-    const client = original.duplicate({ ...OVERRIDES, socket: socketTo(source, original, address) })
     this.#client = client
     client.on('error', () => undefined)
-    client.unref()
     await client.connect()
   }
 }

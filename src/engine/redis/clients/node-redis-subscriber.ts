@@ -1,6 +1,6 @@
 import { errorMonitor } from 'node:events'
 import type { AnyNodeRedis, MessageListener, NodeRedisClient } from './node-redis-client.js'
-import { originalOf, socketTo } from './node-redis-original.js'
+import { duplicateOf } from './node-redis-original.js'
 import type { ChannelKind, SubscriberEvents, SubscriberPort } from './port.js'
 import { ReadyWatch } from './ready-watch.js'
 import { Subscriber, type LinkHandlers, type SubscriberLink } from './subscriber.js'
@@ -19,13 +19,6 @@ export function nodeRedisSubscriberFrom(client: NodeRedisClient, events: Subscri
   const relay = new Relay()
   return new Subscriber((handlers) => new UsersLink(client, relay, handlers), events)
 }
-
-/** Settings that would not do for a connection that only waits for messages. */
-const OVERRIDES = {
-  commandsQueueMaxLength: undefined,
-  clientSideCache: undefined,
-  emitInvalidate: false,
-} as const
 
 class OwnLink implements SubscriberLink {
   readonly ready: Promise<unknown>
@@ -61,15 +54,12 @@ class OwnLink implements SubscriberLink {
   }
 
   async #open(source: AnyNodeRedis, address: string | undefined): Promise<void> {
-    const original = await originalOf(source, address)
+    const client = await duplicateOf(source, address)
     if (this.#closed) throw new Error('The subscriber link was closed')
-    const socket = socketTo(source, original, address)
-    const client = original.duplicate({ ...OVERRIDES, socket })
     this.#client = client
     client.on('error', (error: unknown) => {
       this.#lastError = error
     })
-    client.unref()
     await client.connect()
     client.on('error', this.#handlers.onDrop.bind(this.#handlers))
     client.on('end', () => {

@@ -31,6 +31,8 @@ export class ShardedSubscriber implements SubscriberPort {
   /** Where each wanted channel is heard; undefined: nowhere. */
   readonly #wanted = new Map<string, Place | undefined>()
   #timer: Timer | undefined
+  /** The look that is planned is one of those that come soon. */
+  #soon = false
   #closed = false
 
   constructor(source: ShardSource, events: SubscriberEvents) {
@@ -105,8 +107,10 @@ export class ShardedSubscriber implements SubscriberPort {
   #lookLater(): void {
     if (this.#closed || this.#wanted.size === 0) return
     const soon = this.#anyUnheard()
-    if (this.#timer !== undefined && !soon) return
+    // One that is planned is not put off: subscriptions may come quicker than looks.
+    if (this.#timer !== undefined && (this.#soon || !soon)) return
     this.#timer?.cancel()
+    this.#soon = soon
     const look = (): void => {
       this.#timer = undefined
       this.#look()
